@@ -1,0 +1,5 @@
+"""What the words mean: assets, scripts and their headers, asset partitions, lineage, runs and events. Pure values, valid by construction.
+
+Nothing here reads a clock, a file or the network, and nothing here knows how a value came or where it goes. Every other floor imports
+this one; it imports only `errors`.
+"""

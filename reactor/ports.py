@@ -1,0 +1,390 @@
+"""What the runtime asks of the world: narrow protocols, each with the values that pass through it.
+
+Authority: PostgreSQL (`State`) says what is settled, who holds a lease and how a run ended; the lake (`Lake`) holds rows; a source only
+repeats what its log says. Blocking methods say so and are called in a worker thread; all others are coroutines on the event loop. Every
+method may raise `Outage`; what else it raises stands with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
+from uuid import UUID
+
+from reactor.domain.events import AssetUpdated, RunRequested
+from reactor.domain.runs import PartitionCounts, RunId, RunState, Strategy, Trigger, UpstreamSnapshot
+from reactor.domain.scripts import Routing, Script
+from reactor.domain.spans import Consumer, Position, PositionClaim, PositionKey, SourcePartition, Span, Token
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Clock(Protocol):
+    """Time, as an argument for everybody below the runtime."""
+
+    def now(self) -> float:
+        """POSIX seconds; never goes back."""
+        ...
+
+
+# ---------------------------------------------------------------------------------------------------------------- sources
+
+
+@dataclass(frozen=True, slots=True)
+class LogBounds:
+    """What a log holds: offsets `[start, end)`, and the identity of the log itself (Kafka: `<cluster id>/<topic id>`)."""
+
+    topic_id: str | None
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class RawSpan:
+    """Consecutive offsets `[lo, hi)` of one source partition as one Arrow table.
+
+    Columns: `offset` int64, `timestamp` timestamp[ms, UTC] (null: the record has none), `key` binary, `value` binary (null: a tombstone),
+    `headers` list<struct<name: string, value: binary>>. Holes (compaction, markers, aborted records) have no row but belong to the span.
+    """
+
+    source_partition: SourcePartition
+    lo: int
+    hi: int
+    records: pa.Table
+    size_bytes: int
+
+
+class Intake(Protocol):
+    """Where a source hands over; the runtime's side of a source."""
+
+    async def assigned(self, bounds: Mapping[SourcePartition, LogBounds]) -> Mapping[SourcePartition, int]:
+        """These are ours now: from which offset to read each. One that is missing from the answer must not be read (halted)."""
+        ...
+
+    async def revoked(self, partitions: Collection[SourcePartition]) -> None:
+        """These are no longer ours: returns when nothing of them can be committed any more, or after 10 s."""
+        ...
+
+    async def offer(self, span: RawSpan) -> None:
+        """A span of an assigned source partition, in order. Never waits for the lake; the runtime calls `pause` when it has enough."""
+        ...
+
+    async def out_of_range(self, partition: SourcePartition, bounds: LogBounds) -> int | None:
+        """The next offset is no longer (or not yet) in the log, or the log is another one: where to go on, or None: do not read it."""
+        ...
+
+
+class Source(Protocol):
+    """A reader group over the source partitions of one cluster. It never seeks back by itself."""
+
+    async def run(self, intake: Intake) -> None:
+        """Read until cancelled. An outage is waited out inside, with backoff; `reached` tells."""
+        ...
+
+    @property
+    def reached(self) -> bool:
+        """Whether the source has answered at least once."""
+        ...
+
+    def pause(self, partitions: Collection[SourcePartition]) -> None:
+        """Hand over nothing more of these until `resume`; the group membership stays."""
+        ...
+
+    def resume(self, partitions: Collection[SourcePartition]) -> None:
+        """Go on where it was paused."""
+        ...
+
+    async def read(self, partition: SourcePartition, lo: int, hi: int, size_bytes_max: int) -> Sequence[RawSpan]:
+        """A reader of one's own (assigned, no group): spans from `lo` on, at most to `hi`, about `size_bytes_max`, at least one if lo < hi."""
+        ...
+
+    async def bounds(self, partitions: Collection[SourcePartition]) -> Mapping[SourcePartition, LogBounds]:
+        """What the logs hold now (`end`: the last stable offset)."""
+        ...
+
+    async def commit(self, offsets: Mapping[SourcePartition, int]) -> None:
+        """The group offset, a courtesy: idempotent, ignored for what was revoked, never raises."""
+        ...
+
+
+class Splitter(Protocol):
+    """Tells which rows of a raw span go to which asset partition (blocking; a pure function of its arguments)."""
+
+    def split(self, raw: RawSpan, routings: Collection[Routing], arrived_at: float) -> Span:
+        """One `Piece` per routing and asset partition. Records that have no slice go to `UNROUTED`. Payloads are what `Lake.stage` reads."""
+        ...
+
+
+class Publisher(Protocol):
+    """Somebody outside who is told of commits: at least once, never before the commit, in the order of the outbox."""
+
+    async def publish(self, events: Sequence[Mapping[str, object]]) -> None:
+        """CloudEvents as structured JSON objects (conventions 1). Returns when all are acknowledged; raises `Outage` otherwise."""
+        ...
+
+    async def close(self) -> None:
+        """Release connections."""
+        ...
+
+
+# ---------------------------------------------------------------------------------------------------------------- the lake
+
+
+@dataclass(frozen=True, slots=True)
+class SliceInput:
+    """What one asset partition of a run is made from. `start`, `end`: UTC bounds as RFC 3339 text, None for dynamic or none.
+
+    `parts`: (source partition, lo, hi, payload of the piece): rows below `lo` are already settled and must be left out.
+    """
+
+    asset_partition: str
+    start: str | None = None
+    end: str | None = None
+    parts: Sequence[tuple[SourcePartition, int, int, object]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StageOrder:
+    """Evaluate a managed script for these slices (one, or for append all due ones)."""
+
+    script: Script
+    slices: Sequence[SliceInput]
+    replace_slice: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVersion:
+    """The columns of the table as they will be: [(name, type)], and `sha256:` + hex of their compact JSON."""
+
+    columns: tuple[tuple[str, str], ...]
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """How the SELECT differs from the table (MT-13), by column name."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    type_changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a lake transaction is about to commit. `changed` False: nothing was written, the run completes without a snapshot.
+
+    `counts` is aligned with the slices of the order. `table_uuid`: of the target, None if it is made by this commit.
+    """
+
+    changed: bool
+    counts: tuple[PartitionCounts, ...]
+
+
+class Staged(Protocol):
+    """One staged run. Its rows survive a refused commit; every method blocks and is called from one worker thread at a time."""
+
+    schema: SchemaVersion
+    drift: Drift
+    compiled_sql: str
+    outcomes: Mapping[str, int]
+    """Records by what became of them: quarantined, tombstone, filtered, skewed (metric `events_settled`)."""
+    rows: int
+
+    def write(self, run_id: RunId) -> Written:
+        """BEGIN, the mark first, the rows. Raises `Conflict`, `RunFailed`, `RunBlocked`, `Outage`; after any of them nothing is open."""
+        ...
+
+    def commit(self) -> None:
+        """The mark with its counts, keep the files, COMMIT. An exception says nothing about the outcome: ask `State.verdict`."""
+        ...
+
+    def rollback(self) -> None:
+        """Give the open transaction up; harmless when none is open."""
+        ...
+
+    def settled(self, *, committed: bool) -> None:
+        """The run row has spoken: link back the files that the catalog names, drop the kept links (commit.md 7)."""
+        ...
+
+    def close(self) -> None:
+        """Drop what was staged."""
+        ...
+
+
+class Lake(Protocol):
+    """All lakes of an installation, in one DuckDB instance. Methods block."""
+
+    def stage(self, order: StageOrder) -> Staged:
+        """Decode, evaluate the SELECT once, check it. Raises `RunFailed` (counted), `RunBlocked` (no retry helps), `Outage`."""
+        ...
+
+    def ensure_table(self, script: Script) -> UUID | None:
+        """The uuid of the target table; None while it does not exist."""
+        ...
+
+    def rebuild(self) -> None:
+        """DETACH, close, ATTACH anew: after a restored or failed-over database, an INTERNAL error or a COMMIT that never came back."""
+        ...
+
+    def close(self) -> None:
+        """DETACH and close."""
+        ...
+
+
+# ---------------------------------------------------------------------------------------------------------------- PostgreSQL
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """Which life of which database: another one means that everything believed must be loaded again (commit.md 5, *Restore*)."""
+
+    started_at: str
+    database_oid: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewPosition:
+    """A position to insert where there is none. `floor` is resolved already."""
+
+    key: PositionKey
+    floor: int
+    routing: str
+    started_from: str
+    topic_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionClaim:
+    """What a commit makes of one asset partition. `compare`: name the token (all strategies but append from `batch`); None: no row believed."""
+
+    asset_partition: str
+    compare: bool
+    believed: Token | None = None
+    start: str | None = None
+    end: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """The run row, written before the lake transaction begins. `partitions` in the order of the slices of the order."""
+
+    run_id: RunId
+    script: Script
+    consumer: Consumer
+    lake: str
+    trigger: Trigger
+    positions: Sequence[PositionClaim]
+    partitions: Sequence[PartitionClaim]
+    strategy: Strategy | None = None
+    schema: SchemaVersion | None = None
+    compiled_sql: str = ""
+    cascade: bool = True
+    actor: str = ""
+    drift: Drift = field(default_factory=Drift)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a run ended, asked on another connection (commit.md 6)."""
+
+    kind: Literal["completed", "running", "trigger_missing", "ended", "gone"]
+    snapshot_id: int | None = None
+    changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTokens:
+    """Tokens of asset partitions (None: no row), and the life of the database they were read in."""
+
+    tokens: Mapping[str, Token | None]
+    epoch: Epoch
+
+
+class State(Protocol):
+    """Reactor's own tables, in the database that holds the lakes' catalogs. Nothing here decides by a plain SELECT."""
+
+    async def load(self, keys: Collection[PositionKey]) -> Mapping[PositionKey, Position]:
+        """Stored positions; a key that is missing from the answer has none."""
+        ...
+
+    async def insert_positions(self, positions: Collection[NewPosition]) -> None:
+        """Insert those that are absent; an existing one stays as it is."""
+        ...
+
+    async def settle(self, claims: Collection[PositionClaim]) -> tuple[Token, frozenset[PositionKey]]:
+        """Move floors that no run carries; each stands alone. The token of those that moved, and the keys that were refused."""
+        ...
+
+    async def reset(self, key: PositionKey, floor: int, topic_id: str | None, started_from: str, reason: str) -> bool:
+        """`positions reset`, a jump over a lost range, a re-created topic. False: there is no such position."""
+        ...
+
+    async def switch(self, key: PositionKey, believed: Token, routing: str) -> bool:
+        """New routing takes over at a common cut. False: the token is another, or some stream stands elsewhere."""
+        ...
+
+    async def record_gap(self, key: PositionKey, lo: int, hi: int, reason: str) -> None:
+        """Offsets `[lo, hi)` were lost before they were read; shown until acknowledged."""
+        ...
+
+    async def partition_tokens(self, asset: str, asset_partitions: Collection[str]) -> PartitionTokens:
+        """Read before the lake transaction begins, and not again."""
+        ...
+
+    async def upstream_snapshots(self, assets: Collection[str]) -> Sequence[UpstreamSnapshot]:
+        """The newest materialization of each; those never materialized have no entry."""
+        ...
+
+    async def insert_run(self, run: NewRun) -> None:
+        """State `running`, with its claims."""
+        ...
+
+    async def complete(self, run_id: RunId, counts: Sequence[PartitionCounts]) -> None:
+        """The commit of a run that made no snapshot: positions and freshness move, no event. Raises `Conflict` (RF001, RF002)."""
+        ...
+
+    async def verdict(self, run_id: RunId, lake: str, snapshot_before: int) -> Verdict:
+        """Run row, snapshots above `snapshot_before` with our mark and the trigger's state, in one statement."""
+        ...
+
+    async def last_snapshot(self, lake: str) -> int:
+        """The newest snapshot id of a lake."""
+        ...
+
+    async def abort(self, run_id: RunId) -> RunState | None:
+        """Set `aborted` if it still is running (waits for a commit on its way); the state it has then, None: no such run."""
+        ...
+
+    async def fail(self, run_id: RunId | None, run: NewRun | None, error: str, *, final: bool) -> None:
+        """A run that ended `failed`: the existing row `run_id`, or a new one for a run that failed before it had a row.
+
+        `final`: no retry follows, the asset partitions become `failed` (snapshot and rows of the last good run stay).
+        """
+        ...
+
+    def commit_lock(self, lake: str, timeout_seconds: float) -> AbstractAsyncContextManager[bool]:
+        """The advisory lock around COMMIT; yields False when it timed out (go on: the token keeps the truth)."""
+        ...
+
+    async def lease(self, name: str, holder: str, seconds: float) -> bool:
+        """Take or renew a lease; False: somebody else holds it."""
+        ...
+
+    async def release(self, name: str, holder: str) -> None:
+        """Give it back, if it is ours."""
+        ...
+
+    async def read_outbox(self, lo: int, limit: int) -> Sequence[AssetUpdated]:
+        """Number what is committed and unnumbered, then the events at offsets >= lo, in order."""
+        ...
+
+    async def outbox_next(self) -> int:
+        """The next offset of the outbox: *now*, for a new subscriber."""
+        ...
+
+    async def read_inbox(self, lo: int, limit: int) -> Sequence[RunRequested]:
+        """Runs asked for by hand, at offsets >= lo, in order."""
+        ...
