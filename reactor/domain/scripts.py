@@ -229,17 +229,34 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """All that decides which asset partition a record goes to; stored with each position by its fingerprint (commit.md 5, *Edit*)."""
+    """All that decides which asset partition a record goes to. Stored with each position (commit.md 5, *Edit*), so that a process that
+    only has the new text can still finish by the old one.
+    """
 
     partitioning: Partitioning | None
     format: str = "json"
 
     @property
     def fingerprint(self) -> str:
-        """16 hex digits, equal exactly if two texts route every record alike."""
+        """Canonical text, equal exactly if two texts route every record alike; `parse` reads it back."""
         p = self.partitioning
-        facts = p and [
-            p.kind, p.zone, p.format, p.start.isoformat() if p.start else None,
-            f"header:{p.event_time.name}" if isinstance(p.event_time, HeaderField) else p.event_time, p.key, self.format,
-        ]
-        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+        facts = p and {
+            "kind": p.kind, "zone": p.zone, "format": p.format, "start": p.start.isoformat() if p.start else None,
+            "header": p.event_time.name if isinstance(p.event_time, HeaderField) else None,
+            "path": None if isinstance(p.event_time, HeaderField) else p.event_time, "key": p.key, "payload": self.format,
+        }
+        return json.dumps(facts, separators=(",", ":"))
+
+    @classmethod
+    def parse(cls, text: str) -> Routing:
+        """The routing of a stored fingerprint."""
+        facts = json.loads(text)
+        if facts is None:
+            return cls(None)
+        path, header, key, start = facts["path"], facts["header"], facts["key"], facts["start"]
+        event_time = HeaderField(header) if header is not None else tuple(path) if path is not None else None
+        return cls(
+            Partitioning(facts["kind"], facts["zone"], facts["format"], date.fromisoformat(start) if start else None, event_time,
+                         tuple(key) if key is not None else None),
+            facts["payload"],
+        )
