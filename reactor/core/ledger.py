@@ -1,0 +1,288 @@
+"""What one consumer has read of one source partition, and what it may claim in a commit. The rules are those of `commit.md` 1, 2 and 5.
+
+*Believed* is exactly what is stored, or the next commit is refused: `floor`, `token`, `fences`. *Read* is everything of a stream from its
+fence up to its reach: it lies in `open`, in the run in flight, or is settled. `head` is how far the records are routed.
+
+    stored:  floor ───────────────┬── fence of a stream that is ahead        (a row above the floor)
+             fence of a blocked ──┘   (a row below: it waits, and holds nobody)
+    memory:  open pieces [fence, reach) of each stream            reach = head, or how far the blocked stream's own reader is
+
+The ledger is *attached* while the shared reader feeds it. Detached (new, at its cap, loaded behind the shared reader) it is read by a
+reader of its own up to where the shared one is: what that one brings meanwhile is held, so the two meet. A blocked stream's rows leave
+memory; it is read again by a reader of its own, in pieces. Every load has a new ledger: outcomes of older runs settle nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from reactor.domain.spans import Piece, Position, PositionClaim, PositionKey, Token
+
+HELD_PIECES_MAX = 64
+"""Pieces of the shared reader that wait for a catching-up stream; beyond it they are dropped and read again."""
+
+Pieces = Mapping[str, Piece]
+"""Asset partition → piece, of one span."""
+Accepted = list[tuple[str, Piece]]
+
+
+@dataclass(slots=True)
+class Catchup:
+    """A reader of one's own: it has read up to `at` and goes to `target`; from there on the shared reader's pieces are `held`.
+
+    `held` None: they became too many, so the target moves when it is reached. `asked`: a read is out.
+    """
+
+    at: int
+    target: int
+    held: list[tuple[int, int, Pieces]] | None = field(default_factory=list)
+    asked: bool = False
+
+    def hold(self, lo: int, hi: int, pieces: Pieces) -> None:
+        """The shared reader brought `[lo, hi)`."""
+        if self.held is None or lo < self.target:
+            return
+        self.held.append((lo, hi, pieces))
+        if len(self.held) > HELD_PIECES_MAX:
+            self.held = None
+
+    def retarget(self, head: int) -> None:
+        """Aim at the shared reader again: what was held is read again."""
+        self.target, self.held = head, []
+
+
+@dataclass(slots=True)
+class Blocked:
+    """A stream whose run failed for good. `at`: all before it is read again (its fence, until a retry). `retry_at`: POSIX seconds."""
+
+    at: int
+    retry_at: float
+    catchup: Catchup | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inflight:
+    """What a run in flight took, what it claims and what will be believed once it is committed. A settle takes nothing."""
+
+    taken: Mapping[str, tuple[tuple[Piece, ...], int]]
+    claim: PositionClaim
+    after: Mapping[str, int]
+
+
+class Ledger:
+    """One consumer on one source partition, since one load of its position."""
+
+    def __init__(self, key: PositionKey, position: Position, *, load: int, shared_head: int, retry_blocked_at: float) -> None:
+        self.key, self.load = key, load
+        self.floor, self.token, self.routing, self.topic_id = position.floor, position.token, position.routing, position.topic_id
+        self.fences: dict[str, int] = dict(position.fences)
+        self.head = position.floor
+        self.blocked = {d: Blocked(n, retry_blocked_at) for d, n in self.fences.items() if n < self.floor}
+        self.open: dict[str, list[Piece]] = {}
+        self.inflight: Inflight | None = None
+        self.size_bytes = 0
+        self.detached: Catchup | None = Catchup(self.head, shared_head) if self.head < shared_head else None
+        self.parked = False
+        self.replaced_by: str | None = None
+
+    def at(self, asset_partition: str) -> int:
+        """The stream's next offset as it is stored."""
+        return self.fences.get(asset_partition, self.floor)
+
+    @property
+    def low(self) -> int:
+        """From where a reader would have to start so that no stream misses a record."""
+        return min((self.floor, *self.fences.values()))
+
+    # -- reading
+
+    def take(self, lo: int, hi: int, pieces: Pieces) -> Accepted:
+        """A span of the shared reader. Detached, it is held or left out; else what no commit has settled is open now."""
+        if self.detached is not None:
+            self.detached.hold(lo, hi, pieces)
+            return []
+        return self._route(hi, pieces)
+
+    def take_own(self, lo: int, hi: int, pieces: Pieces, shared_head: int) -> Accepted:
+        """A span of the ledger's own reader. At its target it goes on with what was held, and is attached when that reaches the shared head."""
+        catchup = self.detached
+        if catchup is None or lo != self.head:
+            return []
+        accepted = self._route(hi, pieces)
+        if self.head >= catchup.target:
+            for _, held_to, held in catchup.held or ():
+                accepted += self._route(held_to, held)
+            if self.head >= shared_head:
+                self.detached = None
+            else:
+                catchup.retarget(shared_head)
+        catchup.at = self.head
+        return accepted
+
+    def detach(self, shared_head: int) -> None:
+        """At its cap: the shared reader goes on without it."""
+        if self.detached is None:
+            self.detached = Catchup(self.head, shared_head)
+
+    def take_blocked(self, asset_partition: str, lo: int, hi: int, piece: Piece | None) -> Accepted:
+        """A span of a blocked stream's own reader; with the last one it is an ordinary stream again."""
+        blocked = self.blocked.get(asset_partition)
+        if blocked is None or blocked.catchup is None or blocked.at != lo:
+            return []
+        accepted: Accepted = []
+        self._open(asset_partition, piece, accepted)
+        blocked.at = hi
+        catchup = blocked.catchup
+        if hi >= catchup.target:
+            if catchup.held is None:
+                catchup.retarget(self.head)
+            else:
+                del self.blocked[asset_partition]
+                for _, _, held in catchup.held:
+                    self._open(asset_partition, held.get(asset_partition), accepted)
+        return accepted
+
+    def _route(self, hi: int, pieces: Pieces) -> Accepted:
+        accepted: Accepted = []
+        lo, self.head = self.head, max(self.head, hi)
+        for asset_partition, piece in pieces.items():
+            blocked = self.blocked.get(asset_partition)
+            if blocked is None:
+                self._open(asset_partition, piece, accepted)
+            elif blocked.catchup is not None:
+                blocked.catchup.hold(lo, hi, {asset_partition: piece})
+        return accepted
+
+    def _open(self, asset_partition: str, piece: Piece | None, accepted: Accepted) -> None:
+        at = self.at(asset_partition)
+        if piece is None or piece.hi <= at:
+            return
+        if piece.lo < at:
+            piece = replace(piece, lo=at)
+        self.open.setdefault(asset_partition, []).append(piece)
+        self.size_bytes += piece.size_bytes
+        accepted.append((asset_partition, piece))
+
+    # -- claims
+
+    def start(self, asset_partitions: Iterable[str]) -> Inflight | None:
+        """Take these slices into a run; None if nothing of them is here. A ledger has one run at a time."""
+        taken = {d: (tuple(self.open.pop(d)), self._reach(d)) for d in asset_partitions if d in self.open}
+        if not taken:
+            return None
+        self.inflight = self._claim(taken)
+        return self.inflight
+
+    def start_settle(self) -> Inflight | None:
+        """What is settled and no run carries (duplicates, markers, skipped records); None: what is stored is right."""
+        inflight = self._claim({})
+        if (inflight.claim.floor, inflight.after) == (self.floor, self.fences):
+            return None
+        self.inflight = inflight
+        return inflight
+
+    def again(self) -> PositionClaim | None:
+        """The same slices in a new transaction: the claim is made anew, for what is believed may be newer (only its token, or none)."""
+        if self.inflight is None:
+            return None
+        self.inflight = self._claim(self.inflight.taken)
+        return self.inflight.claim
+
+    def _reach(self, asset_partition: str) -> int:
+        blocked = self.blocked.get(asset_partition)
+        return blocked.at if blocked else self.head
+
+    def _claim(self, taken: Mapping[str, tuple[tuple[Piece, ...], int]]) -> Inflight:
+        behind = {d for d in {*self.fences, *self.blocked} if d in self.blocked or self.at(d) < self.floor}
+        waiting = [pieces[0].lo for d, pieces in self.open.items() if d not in behind]
+        floor = max(self.floor, min(waiting, default=self.head))
+        after: dict[str, int] = {}
+        for d in {*self.fences, *self.blocked, *self.open, *taken}:
+            n = taken[d][1] if d in taken else self.at(d)
+            late = d in behind and (d in self.blocked or (d in self.open and self.open[d][0].lo < floor))
+            if n > floor or (n < floor and late):
+                after[d] = n
+        rows = {d: after.get(d) for d in {*self.fences, *after} if self.fences.get(d) != after.get(d)}
+        return Inflight(taken, PositionClaim(self.key, self.token, floor, rows), after)
+
+    # -- outcomes
+
+    def committed(self, token: Token) -> None:
+        """The claim is stored: believe it."""
+        if self.inflight is None:
+            return
+        self.floor, self.token, self.fences = self.inflight.claim.floor, token, dict(self.inflight.after)
+        self._drop_inflight()
+
+    def put_back(self) -> None:
+        """The run ended without a commit: its pieces are open again, before what came since."""
+        if self.inflight is None:
+            return
+        for d, (pieces, _) in self.inflight.taken.items():
+            self.open[d] = [*pieces, *self.open.get(d, ())]
+        self.inflight = None
+
+    def block(self, asset_partitions: Iterable[str], retry_at: float) -> None:
+        """The run failed for good: these streams leave memory and hold nobody; other slices of the run are open again."""
+        self.put_back()
+        for d in asset_partitions:
+            at = self.at(d)
+            if d in self.blocked or d in self.open:
+                self._forget(d)
+                self.blocked[d] = Blocked(at, retry_at)
+                if at >= self.head:
+                    del self.blocked[d]
+
+    def drop(self, asset_partitions: Iterable[str]) -> None:
+        """These slices are given up without a commit (a request by hand that failed): their records are settled by the next floor."""
+        self.put_back()
+        for d in asset_partitions:
+            self._forget(d)
+
+    def rebase(self, stored: Position) -> bool:
+        """Another token is stored. True: all that memory lacks of it is dropped, go on. False: it is behind what was read; load anew.
+
+        Nothing may be in flight (`put_back` first).
+        """
+        ahead = stored.floor >= self.floor and all(stored.at(d) >= self.at(d) for d in {*self.fences, *stored.fences})
+        if (self.topic_id, self.routing) != (stored.topic_id, stored.routing) or not ahead or stored.floor > self.head:
+            return False
+        self.floor, self.token, self.fences = stored.floor, stored.token, dict(stored.fences)
+        for d in list(self.open):
+            pieces, self.open[d] = self.open[d], []
+            self.size_bytes -= sum(p.size_bytes for p in pieces)
+            for piece in pieces:
+                self._open(d, piece, [])
+            if not self.open[d]:
+                del self.open[d]
+        for d, blocked in list(self.blocked.items()):
+            if self.at(d) > blocked.at:
+                del self.blocked[d]
+                if self.at(d) < self.head:
+                    self.blocked[d] = Blocked(self.at(d), blocked.retry_at)
+        return True
+
+    def _forget(self, asset_partition: str) -> None:
+        self.size_bytes -= sum(p.size_bytes for p in self.open.pop(asset_partition, ()))
+
+    def _drop_inflight(self) -> None:
+        if self.inflight is not None:
+            self.size_bytes -= sum(p.size_bytes for pieces, _ in self.inflight.taken.values() for p in pieces)
+        self.inflight = None
+
+    # -- edits
+
+    @property
+    def cut(self) -> int:
+        """Where new routing can take over at the earliest: every stream will stand there, none beyond it."""
+        return max((self.head, self.floor, *self.fences.values()))
+
+    @property
+    def at_cut(self) -> bool:
+        """Whether every stream stands at the floor and nothing is open."""
+        return not self.fences and not self.open and self.inflight is None and not self.blocked
+
+    def waiting(self) -> Mapping[str, tuple[int, int]]:
+        """Rows and bytes that are open, by asset partition."""
+        return {d: (sum(p.rows for p in ps), sum(p.size_bytes for p in ps)) for d, ps in self.open.items()}
