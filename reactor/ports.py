@@ -247,13 +247,14 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class NewPosition:
-    """A position to insert where there is none. `floor` is resolved already."""
+    """A position to insert where there is none. `floor` is resolved already; `table_uuid` is that of the lake table it feeds, if there is one."""
 
     key: PositionKey
     floor: int
     routing: str
     started_from: str
     topic_id: str | None = None
+    table_uuid: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +270,10 @@ class PartitionClaim:
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """The run row, written before the lake transaction begins. `partitions` in the order of the slices of the order."""
+    """The run row, written before the lake transaction begins. `partitions` in the order of the slices of the order (the counts are aligned).
+
+    `joins`: arrivals that the run uses up, as (asset partition, event id). `timings`: seconds by stage, as far as they are known by then.
+    """
 
     run_id: RunId
     script: Script
@@ -284,11 +288,26 @@ class NewRun:
     cascade: bool = True
     actor: str = ""
     drift: Drift = field(default_factory=Drift)
+    joins: Sequence[tuple[str, str]] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """An input of a join that is in, for one asset partition of the consumer. `event`: what the trigger payload will say of it."""
+
+    asset_partition: str
+    event_id: str
+    asset: str
+    event: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a run ended, asked on another connection (commit.md 6)."""
+    """How a run ended, asked on another connection (commit.md 6).
+
+    `trigger_missing`: a snapshot carries the running run, or the lake's commit trigger would not fire: the lake halts. `ended`: failed, aborted.
+    """
 
     kind: Literal["completed", "running", "trigger_missing", "ended", "gone"]
     snapshot_id: int | None = None
@@ -318,8 +337,21 @@ class State(Protocol):
         """Move floors that no run carries; each stands alone. The token of those that moved, and the keys that were refused."""
         ...
 
-    async def reset(self, key: PositionKey, floor: int, topic_id: str | None, started_from: str, reason: str) -> bool:
-        """`positions reset`, a jump over a lost range, a re-created topic. False: there is no such position."""
+    async def reset(self, key: PositionKey, floor: int, topic_id: str | None, started_from: str, reason: str, *,
+                    believed: Token | None = None, table_uuid: UUID | None = None) -> bool:
+        """`positions reset`, a jump over a lost range, a re-created topic: new floor, no fences. False: no such position.
+
+        `believed`: the token that the decision was made on (a jump); then False also if it is another by now: load, and look again. None is for
+        an operator's word only: a replica that slept would set the position back.
+        """
+        ...
+
+    async def arrive(self, consumer: Consumer, arrivals: Sequence[Arrival], claims: Collection[PositionClaim]) -> Token:
+        """Write arrivals of a join with the join's position, all or nothing; the new token. Raises `Conflict`: load again."""
+        ...
+
+    async def arrivals(self, consumer: Consumer) -> Sequence[Arrival]:
+        """The arrivals that no run has used up, oldest first."""
         ...
 
     async def switch(self, key: PositionKey, believed: Token, routing: str) -> bool:
@@ -334,6 +366,10 @@ class State(Protocol):
         """Read before the lake transaction begins, and not again."""
         ...
 
+    async def epoch(self) -> Epoch:
+        """The life of the database, for the moment of ATTACH."""
+        ...
+
     async def upstream_snapshots(self, assets: Collection[str]) -> Sequence[UpstreamSnapshot]:
         """The newest materialization of each; those never materialized have no entry."""
         ...
@@ -343,7 +379,10 @@ class State(Protocol):
         ...
 
     async def complete(self, run_id: RunId, counts: Sequence[PartitionCounts]) -> None:
-        """The commit of a run that made no snapshot: positions and freshness move, no event. Raises `Conflict` (RF001, RF002)."""
+        """The commit of a run that made no snapshot: positions and freshness move, no event. Again for the same run: no change, same answer.
+
+        Raises `Conflict` (a token is another, or the run is not running: decide from `verdict`).
+        """
         ...
 
     async def verdict(self, run_id: RunId, lake: str, snapshot_before: int) -> Verdict:
@@ -365,6 +404,14 @@ class State(Protocol):
         """
         ...
 
+    async def heartbeat(self) -> None:
+        """This replica is alive: at least every 10 s while it may have running runs."""
+        ...
+
+    async def abort_silent_runs(self, silent_seconds: float = 30.0) -> Collection[RunId]:
+        """Abort the running runs of replicas that have not been heard of for so long."""
+        ...
+
     def commit_lock(self, lake: str, timeout_seconds: float) -> AbstractAsyncContextManager[bool]:
         """The advisory lock around COMMIT; yields False when it timed out (go on: the token keeps the truth)."""
         ...
@@ -381,8 +428,17 @@ class State(Protocol):
         """Number what is committed and unnumbered, then the events at offsets >= lo, in order."""
         ...
 
+    async def read_published(self, lo: int, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
+        """What publishers send (CloudEvents, conventions 1) of at most `limit` rows from offset `lo` on, and the offset behind those rows."""
+        ...
+
     async def outbox_next(self) -> int:
         """The next offset of the outbox: *now*, for a new subscriber."""
+        ...
+
+    async def request_run(self, *, script: str, partition: str, actor: str, reason: str = "manual", cascade: bool = True,
+                          replace_slice: bool = False, arguments: Mapping[str, object] | None = None) -> tuple[int, str]:
+        """Ask for a run: its offset in the inbox, and the event id that the trigger of its runs will name."""
         ...
 
     async def read_inbox(self, lo: int, limit: int) -> Sequence[RunRequested]:

@@ -67,3 +67,13 @@ class Trigger:
     replay_of: str | None = None
     backfill_id: str | None = None
     truncated: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Conventions 2; members that are absent have no entry, lists and the partition always have one."""
+        optional = {"payload": self.payload, "backfill_id": self.backfill_id, "replay_of": self.replay_of, "truncated": list(self.truncated) or None}
+        return {
+            "reason": self.reason, "run_id": str(self.run_id), "root_run_id": str(self.root_run_id), "attempt": self.attempt,
+            "fired_at": self.fired_at, "partition": self.partition, "partition_start": self.partition_start, "partition_end": self.partition_end,
+            "upstream_snapshots": [u.to_json() for u in self.upstream_snapshots], "chain": list(self.chain), "events": list(self.events),
+            "positions": list(self.positions), "objects": list(self.objects), **{name: value for name, value in optional.items() if value is not None},
+        }
