@@ -1,0 +1,112 @@
+"""Fixtures for real parts: one server a session, one database and one set of topic names a test."""
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient
+
+from reactor.embedded import EmbeddedBroker
+from reactor.errors import UsageError
+from tests.parts import PartMissing, in_ci
+from tests.parts.kafka import KafkaCluster, kafka
+from tests.parts.postgres import execute, postgres
+
+Part = TypeVar("Part")
+
+MARK_OF_FIXTURE = {"postgres_server": "postgres", "embedded_broker": "broker", "kafka_bootstrap": "kafka", "own_kafka": "kafka"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test has the marks of the parts that it uses, so that `-m "not kafka"` needs no help from its author."""
+    for item in items:
+        for fixture in getattr(item, "fixturenames", ()):
+            if fixture in MARK_OF_FIXTURE:
+                item.add_marker(MARK_OF_FIXTURE[fixture])
+
+
+@contextmanager
+def had(part: AbstractContextManager[Part]) -> Iterator[Part]:
+    """The part, or the test is skipped with the reason; in CI it fails with it."""
+    with ExitStack() as stack:
+        try:
+            started = stack.enter_context(part)
+        except (PartMissing, UsageError) as missing:
+            if in_ci():
+                pytest.fail(f"missing in CI: {missing}", pytrace=False)
+            pytest.skip(str(missing))
+        yield started
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Tests marked `anyio` run on asyncio alone, as Reactor does."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a superuser on a PostgreSQL that the whole session shares."""
+    with had(postgres(tmp_path_factory.mktemp("parts") / "postgres")) as url:
+        yield url
+
+
+@pytest.fixture
+def database(postgres_server: str) -> Iterator[str]:
+    """The URL of an empty database of the test's own."""
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    execute(postgres_server, f"CREATE DATABASE {name}")
+    yield urlsplit(postgres_server)._replace(path=f"/{name}").geturl()
+    execute(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def embedded_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The bootstrap servers of the small broker (no transactions), shared by the session."""
+    with had(EmbeddedBroker(tmp_path_factory.mktemp("parts") / "broker")) as bootstrap_servers:
+        yield bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The bootstrap servers of a real Apache Kafka that the whole session shares: take topic names from `topic`, kill nothing."""
+    with had(kafka(tmp_path_factory.mktemp("parts") / "kafka")) as bootstrap_servers:
+        yield bootstrap_servers
+
+
+@pytest.fixture
+def own_kafka(tmp_path: Path) -> Iterator[KafkaCluster]:
+    """An Apache Kafka of one broker that this test may kill and start again."""
+    with had(KafkaCluster(tmp_path / "kafka")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def topic(kafka_bootstrap: str) -> Iterator[Callable[[str], str]]:
+    """`topic("orders")` is a topic name of this test alone; who uses it makes the topic, and it is deleted after the test."""
+    prefix = f"test-{uuid.uuid4().hex[:8]}-"
+    yield lambda name: prefix + name
+    asyncio.run(_delete_topics(kafka_bootstrap, prefix))
+
+
+async def _delete_topics(bootstrap_servers: str, prefix: str) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    await admin.start()
+    try:
+        if names := [name for name in await admin.list_topics() if name.startswith(prefix)]:
+            await admin.delete_topics(names)
+    finally:
+        await admin.close()
+
+
+@pytest.fixture
+def lake_folder(tmp_path: Path) -> Path:
+    """An empty folder for the files of a lake."""
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    return folder

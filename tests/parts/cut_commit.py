@@ -1,0 +1,144 @@
+"""A proxy before a PostgreSQL that loses the answer to a COMMIT, or the COMMIT itself: python -m tests.parts.cut_commit SERVER_URL
+
+It speaks the plain protocol on loopback (a request for TLS is declined) and passes every message on. Armed, it waits for the next simple
+query with the statement COMMIT. `after`: the server gets it and answers, the answer is dropped, and the client's connection is closed: the
+client cannot know that it has committed. `before`: the connections are closed and the server never sees it. Each arming cuts once.
+
+As a program it prints the URL to use, arms itself with each line of its standard input (`before`, anything else: `after`) and prints each cut.
+"""
+
+import asyncio
+import re
+import sys
+from collections import deque
+from typing import Literal, Self
+from urllib.parse import urlsplit, urlunsplit
+
+Side = Literal["before", "after"]
+COMMIT = re.compile(rb"(?:^|;)\s*COMMIT\s*(?:;|\0|$)", re.IGNORECASE)
+NEGOTIATE = {80877103: "TLS", 80877104: "GSS"}
+CANCEL = 80877102
+
+
+class CommitCutter:
+    """`async with CommitCutter(server_url) as cutter`: clients connect to `cutter.url`; `cutter.arm("after")` cuts the next COMMIT."""
+
+    def __init__(self, server_url: str) -> None:
+        self._server_url = urlsplit(server_url)
+        self._armed: deque[Side] = deque()
+        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._changed = asyncio.Condition()
+        self.cuts: list[Side] = []
+        self.url = ""
+
+    async def __aenter__(self) -> Self:
+        self._listener = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        port = self._listener.sockets[0].getsockname()[1]
+        user = f"{name}@" if (name := self._server_url.netloc.rpartition("@")[0]) else ""
+        self.url = urlunsplit(self._server_url._replace(netloc=f"{user}127.0.0.1:{port}"))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._listener.close()
+        for client_out in self._connections.values():
+            client_out.transport.abort()
+        await asyncio.gather(*self._connections)
+
+    def arm(self, side: Side = "after") -> None:
+        """Cut one more COMMIT."""
+        self._armed.append(side)
+
+    async def wait_for_cuts(self, count: int) -> None:
+        """Return once `count` cuts were made since the start."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: len(self.cuts) >= count)
+
+    async def _accept(self, client_in: asyncio.StreamReader, client_out: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections[task] = client_out
+        try:
+            await self._serve(client_in, client_out)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # one side has gone: so does the other
+        finally:
+            del self._connections[task]
+            client_out.close()
+
+    async def _serve(self, client_in: asyncio.StreamReader, client_out: asyncio.StreamWriter) -> None:
+        start = await _startup(client_in, client_out)
+        server_in, server_out = await asyncio.open_connection(self._server_url.hostname, self._server_url.port)
+        cut = asyncio.Event()
+        try:
+            server_out.write(start)
+            ways = [
+                asyncio.create_task(self._to_server(client_in, server_out, cut)),
+                asyncio.create_task(_to_client(server_in, client_out, cut)),
+            ]
+            try:
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+                if cut.is_set():
+                    await ways[1]  # it ends when the server has answered
+                    await self._note("after")
+            finally:
+                for way in ways:
+                    way.cancel()
+                await asyncio.gather(*ways, return_exceptions=True)
+        finally:
+            server_out.close()
+
+    async def _to_server(self, client_in: asyncio.StreamReader, server_out: asyncio.StreamWriter, cut: asyncio.Event) -> None:
+        while True:
+            kind, message = await _message(client_in)
+            if self._armed and kind == b"Q" and COMMIT.search(message[5:]):
+                if self._armed.popleft() == "before":
+                    await self._note("before")
+                    return
+                cut.set()
+            server_out.write(message)
+            await server_out.drain()
+
+    async def _note(self, side: Side) -> None:
+        async with self._changed:
+            self.cuts.append(side)
+            self._changed.notify_all()
+
+
+async def _startup(client_in: asyncio.StreamReader, client_out: asyncio.StreamWriter) -> bytes:
+    """The client's first real packet."""
+    while True:
+        size = await client_in.readexactly(4)
+        body = await client_in.readexactly(int.from_bytes(size, "big") - 4)
+        if int.from_bytes(body[:4], "big") not in NEGOTIATE:
+            return size + body
+        client_out.write(b"N")
+
+
+async def _message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    """The next message after the start: its kind and all its bytes."""
+    head = await reader.readexactly(5)
+    return head[:1], head + await reader.readexactly(int.from_bytes(head[1:], "big") - 4)
+
+
+async def _to_client(server_in: asyncio.StreamReader, client_out: asyncio.StreamWriter, cut: asyncio.Event) -> None:
+    """Pass answers on; once the cut is on its way, read them to the end (ReadyForQuery) and drop them."""
+    while True:
+        kind, message = await _message(server_in)
+        if not cut.is_set():
+            client_out.write(message)
+            await client_out.drain()
+        elif kind == b"Z":
+            return
+
+
+async def _program(server_url: str) -> None:
+    async with CommitCutter(server_url) as cutter:
+        print(cutter.url, flush=True)  # noqa: T201  (a program's answer)
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            cutter.arm("before" if line.strip() == "before" else "after")
+            await cutter.wait_for_cuts(len(cutter.cuts) + 1)
+            print("cut", cutter.cuts[-1], flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    asyncio.run(_program(sys.argv[1]))
