@@ -43,7 +43,10 @@ class PositionKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """What is stored of one consumer on one source partition. `fences`: asset partition → next offset, only where it is not the floor."""
+    """What is stored of one consumer on one source partition. `fences`: asset partition → next offset, only where it is not the floor.
+
+    `table_uuid`: the lake table that it feeds (commit.md 7), None while that is not known or there is none.
+    """
 
     floor: int
     token: Token
@@ -51,6 +54,7 @@ class Position:
     topic_id: str | None = None
     started_from: str = ""
     fences: Mapping[str, int] = field(default_factory=dict)
+    table_uuid: UUID | None = None
 
     def at(self, asset_partition: str) -> int:
         """Next offset of a stream."""
@@ -100,3 +104,13 @@ class Span:
     size_bytes: int = 0
     pieces: Mapping[str, Mapping[str, Piece]] = field(default_factory=dict)
     events: tuple[object, ...] = ()
+
+
+def outbox_of(workspace: str) -> SourcePartition:
+    """Where the commits of a workspace are read, in commit order."""
+    return SourcePartition(f"outbox://{workspace}", "")
+
+
+def inbox_of(workspace: str) -> SourcePartition:
+    """Where a workspace is asked for runs."""
+    return SourcePartition(f"inbox://{workspace}", "")
