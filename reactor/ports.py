@@ -17,6 +17,7 @@ from reactor.domain.events import AssetUpdated, RunRequested
 from reactor.domain.runs import PartitionCounts, RunId, RunState, Strategy, Trigger, UpstreamSnapshot
 from reactor.domain.scripts import Routing, Script
 from reactor.domain.spans import Consumer, Position, PositionClaim, PositionKey, SourcePartition, Span, Token
+from reactor.errors import Fatal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +43,15 @@ class LogBounds:
     end: int
 
 
+class OutOfRange(Fatal):
+    """A reader of one's own was asked for offsets that the log does not hold. `bounds`: what it holds, None: there is no such log."""
+
+    def __init__(self, partition: SourcePartition, offset: int, bounds: LogBounds | None) -> None:
+        held = f"it holds {bounds.start} to {bounds.end}" if bounds else "there is no such log"
+        super().__init__(f"{partition} has no offset {offset}: {held}.")
+        self.partition, self.offset, self.bounds = partition, offset, bounds
+
+
 @dataclass(frozen=True, slots=True)
 class RawSpan:
     """Consecutive offsets `[lo, hi)` of one source partition as one Arrow table.
@@ -58,10 +68,16 @@ class RawSpan:
 
 
 class Intake(Protocol):
-    """Where a source hands over; the runtime's side of a source."""
+    """Where a source hands over; the runtime's side of a source. Calls of one source never overlap; a revoke cancels the one under way.
+
+    A method that raises a `Retryable` error is called again; any other error ends `Source.run`.
+    """
 
     async def assigned(self, bounds: Mapping[SourcePartition, LogBounds]) -> Mapping[SourcePartition, int]:
-        """These are ours now: from which offset to read each. One that is missing from the answer must not be read (halted)."""
+        """These are ours now, and not paused: from which offset to read each. One that is missing from the answer is halted.
+
+        An assignment may come in several calls (a topic that is just being made is told of later).
+        """
         ...
 
     async def revoked(self, partitions: Collection[SourcePartition]) -> None:
@@ -73,7 +89,10 @@ class Intake(Protocol):
         ...
 
     async def out_of_range(self, partition: SourcePartition, bounds: LogBounds) -> int | None:
-        """The next offset is no longer (or not yet) in the log, or the log is another one: where to go on, or None: do not read it."""
+        """The next offset is no longer (or not yet) in the log, or the log is another one: where to go on, or None: it is halted.
+
+        Asked again every few seconds about each one that is halted, so that a reset takes effect while running.
+        """
         ...
 
 
@@ -81,12 +100,17 @@ class Source(Protocol):
     """A reader group over the source partitions of one cluster. It never seeks back by itself."""
 
     async def run(self, intake: Intake) -> None:
-        """Read until cancelled. An outage is waited out inside, with backoff; `reached` tells."""
+        """Read until cancelled (`revoked` is not called then). An outage is waited out inside, with backoff: `reached`, `trouble`."""
         ...
 
     @property
     def reached(self) -> bool:
         """Whether the source has answered at least once."""
+        ...
+
+    @property
+    def trouble(self) -> str:
+        """What keeps it from reading now, and what to do, in words for health; empty: nothing does."""
         ...
 
     def pause(self, partitions: Collection[SourcePartition]) -> None:
@@ -98,11 +122,14 @@ class Source(Protocol):
         ...
 
     async def read(self, partition: SourcePartition, lo: int, hi: int, size_bytes_max: int) -> Sequence[RawSpan]:
-        """A reader of one's own (assigned, no group): spans from `lo` on, at most to `hi`, about `size_bytes_max`, at least one if lo < hi."""
+        """A reader of one's own (assigned, no group): spans from `lo` on, at most to `hi`, about `size_bytes_max`, at least one if lo < hi.
+
+        Raises `OutOfRange`.
+        """
         ...
 
     async def bounds(self, partitions: Collection[SourcePartition]) -> Mapping[SourcePartition, LogBounds]:
-        """What the logs hold now (`end`: the last stable offset)."""
+        """What the logs hold now (`end`: the last stable offset). One that does not exist, or cannot be asked now, is missing."""
         ...
 
     async def commit(self, offsets: Mapping[SourcePartition, int]) -> None:
