@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 
 from reactor.domain.spans import Piece, Position, PositionClaim, PositionKey, Token
 
-HELD_PIECES_MAX = 64
-"""Pieces of the shared reader that wait for a catching-up stream; beyond it they are dropped and read again."""
+HELD_BYTES_MAX = 16 * 1024 * 1024
+"""What of the shared reader may wait for one that catches up; beyond it, it is dropped and read again."""
 
 Pieces = Mapping[str, Piece]
 """Asset partition → piece, of one span."""
@@ -29,27 +29,28 @@ Accepted = list[tuple[str, Piece]]
 
 @dataclass(slots=True)
 class Catchup:
-    """A reader of one's own: it has read up to `at` and goes to `target`; from there on the shared reader's pieces are `held`.
+    """A reader of one's own goes to `target`; from there on the shared reader's pieces are `held`.
 
-    `held` None: they became too many, so the target moves when it is reached. `asked`: a read is out.
+    `held` None: they became too much, so the target moves when it is reached. `asked`: a read is out.
     """
 
-    at: int
     target: int
-    held: list[tuple[int, int, Pieces]] | None = field(default_factory=list)
+    held: list[tuple[int, Pieces]] | None = field(default_factory=list)
+    held_bytes: int = 0
     asked: bool = False
 
     def hold(self, lo: int, hi: int, pieces: Pieces) -> None:
         """The shared reader brought `[lo, hi)`."""
         if self.held is None or lo < self.target:
             return
-        self.held.append((lo, hi, pieces))
-        if len(self.held) > HELD_PIECES_MAX:
+        self.held.append((hi, pieces))
+        self.held_bytes += sum(p.size_bytes for p in pieces.values())
+        if self.held_bytes > HELD_BYTES_MAX:
             self.held = None
 
     def retarget(self, head: int) -> None:
         """Aim at the shared reader again: what was held is read again."""
-        self.target, self.held = head, []
+        self.target, self.held, self.held_bytes = head, [], 0
 
 
 @dataclass(slots=True)
@@ -82,9 +83,8 @@ class Ledger:
         self.open: dict[str, list[Piece]] = {}
         self.inflight: Inflight | None = None
         self.size_bytes = 0
-        self.detached: Catchup | None = Catchup(self.head, shared_head) if self.head < shared_head else None
+        self.detached: Catchup | None = Catchup(shared_head) if self.head < shared_head else None
         self.parked = False
-        self.replaced_by: str | None = None
 
     def at(self, asset_partition: str) -> int:
         """The stream's next offset as it is stored."""
@@ -106,24 +106,28 @@ class Ledger:
 
     def take_own(self, lo: int, hi: int, pieces: Pieces, shared_head: int) -> Accepted:
         """A span of the ledger's own reader. At its target it goes on with what was held, and is attached when that reaches the shared head."""
-        catchup = self.detached
-        if catchup is None or lo != self.head:
+        if self.detached is None or lo != self.head:
             return []
-        accepted = self._route(hi, pieces)
-        if self.head >= catchup.target:
-            for _, held_to, held in catchup.held or ():
-                accepted += self._route(held_to, held)
-            if self.head >= shared_head:
-                self.detached = None
-            else:
-                catchup.retarget(shared_head)
-        catchup.at = self.head
+        return self._route(hi, pieces) + self.meet(shared_head)
+
+    def meet(self, shared_head: int) -> Accepted:
+        """At its target a detached ledger takes what was held; where that reaches the shared head it is attached, else it aims again."""
+        catchup, accepted = self.detached, Accepted()
+        if catchup is None or self.head < catchup.target:
+            return accepted
+        for held_to, held in catchup.held or ():
+            accepted += self._route(held_to, held)
+        if self.head >= shared_head:
+            self.detached = None
+        else:
+            catchup.retarget(shared_head)
         return accepted
 
-    def detach(self, shared_head: int) -> None:
-        """At its cap: the shared reader goes on without it."""
+    def detach(self) -> None:
+        """At its cap, or split by another routing: the shared reader goes on without it, and nothing of that is held."""
         if self.detached is None:
-            self.detached = Catchup(self.head, shared_head)
+            self.detached = Catchup(self.head)
+        self.detached.held = None
 
     def take_blocked(self, asset_partition: str, lo: int, hi: int, piece: Piece | None) -> Accepted:
         """A span of a blocked stream's own reader; with the last one it is an ordinary stream again."""
@@ -131,7 +135,7 @@ class Ledger:
         if blocked is None or blocked.catchup is None or blocked.at != lo:
             return []
         accepted: Accepted = []
-        self._open(asset_partition, piece, accepted)
+        self._open(asset_partition, piece, lo, accepted)
         blocked.at = hi
         catchup = blocked.catchup
         if hi >= catchup.target:
@@ -139,27 +143,29 @@ class Ledger:
                 catchup.retarget(self.head)
             else:
                 del self.blocked[asset_partition]
-                for _, _, held in catchup.held:
-                    self._open(asset_partition, held.get(asset_partition), accepted)
+                for _, held in catchup.held:
+                    self._open(asset_partition, held.get(asset_partition), hi, accepted)
         return accepted
 
     def _route(self, hi: int, pieces: Pieces) -> Accepted:
         accepted: Accepted = []
-        lo, self.head = self.head, max(self.head, hi)
+        lo = self.head
+        if hi <= lo:  # the shared reader is still behind the floor that was loaded
+            return accepted
+        self.head = hi
         for asset_partition, piece in pieces.items():
             blocked = self.blocked.get(asset_partition)
             if blocked is None:
-                self._open(asset_partition, piece, accepted)
+                self._open(asset_partition, piece, max(lo, self.at(asset_partition)), accepted)
             elif blocked.catchup is not None:
                 blocked.catchup.hold(lo, hi, {asset_partition: piece})
         return accepted
 
-    def _open(self, asset_partition: str, piece: Piece | None, accepted: Accepted) -> None:
-        at = self.at(asset_partition)
-        if piece is None or piece.hi <= at:
+    def _open(self, asset_partition: str, piece: Piece | None, lo: int, accepted: Accepted) -> None:
+        if piece is None or piece.hi <= lo:
             return
-        if piece.lo < at:
-            piece = replace(piece, lo=at)
+        if piece.lo < lo:
+            piece = replace(piece, lo=lo)
         self.open.setdefault(asset_partition, []).append(piece)
         self.size_bytes += piece.size_bytes
         accepted.append((asset_partition, piece))
@@ -253,7 +259,7 @@ class Ledger:
             pieces, self.open[d] = self.open[d], []
             self.size_bytes -= sum(p.size_bytes for p in pieces)
             for piece in pieces:
-                self._open(d, piece, [])
+                self._open(d, piece, self.at(d), [])
             if not self.open[d]:
                 del self.open[d]
         for d, blocked in list(self.blocked.items()):

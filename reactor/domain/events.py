@@ -11,7 +11,8 @@ from uuid import UUID
 class AssetUpdated:
     """One row of the outbox: an asset partition changed, in one snapshot. `changed = False` is internal: it fires nobody.
 
-    `script` is the producer's path, None for another tool's commit. `committed_at`: POSIX seconds.
+    `script` is the producer's path, None for another tool's commit. `committed_at`: POSIX seconds. `rows`: inserted and deleted, what
+    `debounce rows=` counts on an asset edge.
     """
 
     offset: int
@@ -28,6 +29,7 @@ class AssetUpdated:
     changed: bool = True
     schema_changed: bool = False
     cascade: bool = True
+    rows: int = 1
     size_bytes: int = 512
 
 
@@ -45,6 +47,7 @@ class RunRequested:
     cascade: bool = True
     replace_slice: bool = False
     arguments: Mapping[str, object] = field(default_factory=dict)
+    rows: int = 1
     size_bytes: int = 256
 
 

@@ -1,0 +1,364 @@
+"""The one decision maker: spans, outcomes and ticks in, effects out. A pure function of (state, input, now).
+
+    offer ─▶ route ─▶ ledger.take ─▶ debouncer.add ─┐
+    tick ──────────────────────▶ lane.choose ◀──────┘──▶ StartRun ──▶ (runtime) ──▶ outcome ─▶ ledger: committed, put back, blocked
+
+A *feed* is read by one shared reader, which never seeks back; its head is kept here. A lane's ledger is attached to it, or detached and
+read by a reader of its own up to it (`ledger`, `reading`). Who holds more than its share of `open_bytes_max` is detached; when nobody is
+attached the feed is paused. Revoked feeds are parked: what comes straight back keeps its spans, if what is stored is what was believed.
+
+Only `tick` starts anything, so whatever was offered together is judged together. Edits (`commit.md` 5): a ledger goes on by its stored
+routing; once every stream stands at the floor the new one is switched to, at most once per load of a text.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+
+from reactor.core.edits import Edits
+from reactor.core.effects import (
+    Committed,
+    Deferred,
+    Discard,
+    Effect,
+    Failed,
+    Feed,
+    Load,
+    Outcome,
+    RangeRead,
+    Refused,
+    Settle,
+    Settled,
+    StartRun,
+    Switched,
+    Ticket,
+    WriteAgain,
+)
+from reactor.core.feeds import Feeds
+from reactor.core.lanes import Lane, Limits, Running
+from reactor.core.ledger import Ledger
+from reactor.core.reading import OwnReaders, Producers, route, wake_blocked
+from reactor.domain.scripts import Script
+from reactor.domain.spans import Consumer, Position, PositionKey, Span
+
+REFUSED_DELAY_MIN_SECONDS, REFUSED_DELAY_MAX_SECONDS = 0.05, 5.0
+DEFERRED_SECONDS = 0.5
+HARD_FACTOR = 1.25
+"""Over `open_bytes_max` the oldest slice becomes due; over this many times it, the lanes that hold most are detached."""
+
+
+class Engine:
+    """All lanes of one replica."""
+
+    def __init__(self, limits: Limits, workspace: str) -> None:
+        self.limits = limits
+        self.lanes: dict[Consumer, Lane] = {}
+        self.feeds = Feeds(workspace)
+        self.draining = False
+        self._producers: Producers = {}
+        self._runs: dict[Ticket, tuple[Lane, Running]] = {}
+        self._edits, self._own = Edits(), OwnReaders()
+        self._dirty: dict[Consumer, Lane] = {}
+        self._agenda: list[tuple[float, Consumer]] = []
+        self._sizes: dict[Consumer, int] = {}
+        self._size_bytes = 0
+        self._tickets = self._loads = 0
+        self._settle_at = 0.0
+
+    # -- scripts
+
+    def set_scripts(self, scripts: Iterable[Script], producers: Producers) -> list[Effect]:
+        """The whole graph. New consumers are loaded, vanished ones forgotten; running runs end on the text they began with.
+
+        `producers`: asset → how its producer partitions it.
+        """
+        new = {Consumer(s.consumer): s for s in scripts}
+        self._producers = producers
+        for gone in self.lanes.keys() - new.keys():
+            self._touch(self.lanes.pop(gone))
+        for consumer, script in new.items():
+            lane = self.lanes.get(consumer)
+            if lane is None or lane.tag != (script.header.tag or ""):
+                lane = self.lanes[consumer] = Lane(script, self.limits)
+            elif lane.script != script:
+                lane.set_script(script)
+                for blocked in (b for ledger in lane.ledgers.values() for b in ledger.blocked.values()):
+                    blocked.retry_at = 0.0
+            self._touch(lane)
+        self.feeds.index(self.lanes.values())
+        keys = tuple(
+            PositionKey(lane.consumer, feed.source_partition)
+            for feed in self.feeds.heads for lane in self.feeds.listeners(feed) if feed.source_partition not in lane.ledgers
+        )
+        return [Load(keys)] if keys else []
+
+    # -- assignment
+
+    def assigned(self, feed: Feed, positions: Mapping[Consumer, Position], now: float) -> int:
+        """The feed is ours; where its shared reader starts (it goes on where it was if the feed was only parked)."""
+        start = self.feeds.assign(feed, (p.floor for p in positions.values()), self.limits.attach_distance_offsets)
+        for lane in self.feeds.listeners(feed):
+            stored, ledger = positions.get(lane.consumer), lane.ledgers.get(feed.source_partition)
+            if ledger is not None and stored is not None and ledger.parked and stored.token == ledger.token:
+                ledger.parked = False
+            else:
+                lane.ledgers.pop(feed.source_partition, None)
+                if stored is not None:
+                    self._load(lane, feed, stored, now)
+            self._touch(lane)
+        return start
+
+    def park(self, feeds: Iterable[Feed]) -> None:
+        """Being revoked: nothing of them goes into a new run."""
+        for feed in feeds:
+            for _, ledger in self.feeds.ledgers(feed):
+                ledger.parked = True
+
+    def busy(self, feeds: Iterable[Feed]) -> bool:
+        """Whether a run with anything of these is in flight."""
+        wanted = set(feeds)
+        return any(_feed(lane, ledger) in wanted for lane, running in self._runs.values() for ledger in running.ledgers)
+
+    def unassigned(self, feeds: Iterable[Feed]) -> None:
+        """They went elsewhere: forget what was read."""
+        for feed in feeds:
+            for lane in self.feeds.listeners(feed):
+                lane.ledgers.pop(feed.source_partition, None)
+                self._touch(lane)
+            self.feeds.drop(feed)
+
+    def loaded(self, positions: Mapping[PositionKey, Position], now: float) -> None:
+        """Answers `Load`: read on from what is stored."""
+        for key, stored in positions.items():
+            lane = self.lanes.get(key.consumer)
+            if lane is None or key.source_partition in lane.ledgers:
+                continue
+            feed = Feed(lane.tag, key.source_partition)
+            if feed in self.feeds.heads:
+                self._load(lane, feed, stored, now)
+                self._touch(lane)
+
+    def _load(self, lane: Lane, feed: Feed, stored: Position, now: float) -> None:
+        self._loads += 1
+        key = PositionKey(lane.consumer, feed.source_partition)
+        lane.ledgers[feed.source_partition] = Ledger(key, stored, load=self._loads, shared_head=self.feeds.heads[feed], retry_blocked_at=now)
+        if stored.routing == lane.routing.fingerprint:
+            lane.took_over.add(feed.source_partition)
+
+    def forget_all(self) -> list[Effect]:
+        """The database is another one (restored, failed over): whatever is believed must be loaded again."""
+        keys = tuple(PositionKey(lane.consumer, p) for lane in self.lanes.values() for p in lane.ledgers)
+        for lane in self.lanes.values():
+            lane.ledgers.clear()
+            self._touch(lane)
+        return [Load(keys)] if keys else []
+
+    # -- reading
+
+    def offer(self, feed: Feed, span: Span, now: float) -> list[Effect]:
+        """A span of the shared reader, in order. `now` only tells blocked slices when they were woken."""
+        head = self.feeds.heads.get(feed)
+        if head is None or span.hi <= head:
+            return []
+        self.feeds.heads[feed] = span.hi
+        effects: list[Effect] = []
+        for lane, ledger in self.feeds.ledgers(feed):
+            routed = route(lane, ledger, span, self._producers)
+            if routed is None or self._over(lane):
+                ledger.detach()
+            if routed is not None:
+                effects += routed.skipped
+                wake_blocked(lane, ledger, routed, now)
+                accepted = ledger.take(head, span.hi, routed.pieces)
+                lane.accept(accepted, routed.windows, lane.window(feed.source_partition.source), span.arrived_at)
+            self._touch(lane)
+        return effects + self.feeds.hold(feed)
+
+    def range_read(self, read: RangeRead, now: float) -> list[Effect]:
+        """Answers `ReadRange`."""
+        lane, effects = self._own.done(read, self.feeds.heads, self._producers, now)
+        if lane is not None:
+            self._touch(lane)
+        return effects
+
+    def _over(self, lane: Lane) -> bool:
+        if len(lane.debouncer) >= self.limits.open_slices_max:
+            return True
+        if self._size_bytes <= self.limits.open_bytes_max * HARD_FACTOR:
+            return False
+        holders = sum(1 for size in self._sizes.values() if size)
+        return lane.size_bytes * holders >= self._size_bytes
+
+    def _has_room(self, lane: Lane) -> bool:
+        few = len(lane.debouncer) <= self.limits.open_slices_max // 2
+        return few and self._size_bytes <= self.limits.open_bytes_max and lane.size_bytes <= self.limits.open_bytes_max // 4
+
+    # -- time
+
+    def tick(self, now: float) -> list[Effect]:
+        """Start what is due. Call it after every input (or batch of inputs), and at `next_deadline`."""
+        while self._agenda and self._agenda[0][0] <= now:
+            _, consumer = heapq.heappop(self._agenda)
+            if lane := self.lanes.get(consumer):
+                self._dirty[consumer] = lane
+        effects: list[Effect] = []
+        if now >= self._settle_at:
+            self._settle_at = now + self.limits.settle_seconds
+            effects += self.settle(self.lanes.values())
+        while self._dirty:
+            _, lane = self._dirty.popitem()
+            effects += self._advance(lane, now)
+        if self._size_bytes > self.limits.open_bytes_max:
+            effects += self._make_room(now)
+        return effects
+
+    def next_deadline(self) -> float:
+        """When to tick at the latest."""
+        return min(self._settle_at, self._agenda[0][0]) if self._agenda else self._settle_at
+
+    def settle(self, lanes: Iterable[Lane]) -> list[Effect]:
+        """Floors that no run carries, of those that are idle."""
+        effects: list[Effect] = []
+        for lane in lanes:
+            if started := lane.start_settle(self._ticket()):
+                running, claims = started
+                self._runs[running.ticket] = (lane, running)
+                effects.append(Settle(running.ticket, claims))
+        return effects
+
+    def _advance(self, lane: Lane, now: float) -> list[Effect]:
+        effects: list[Effect] = []
+        if self.lanes.get(lane.consumer) is not lane or self.draining:
+            return effects
+        for ledger in lane.ledgers.values():
+            effects += self._edits.advance(lane, ledger, self._ticket(), now)
+        if chosen := lane.choose(now):
+            effects.append(self._start(lane, chosen))
+        for ledger in lane.ledgers.values():
+            effects += self._read_own(lane, ledger, now)
+        for at in (lane.next_deadline(now), lane.retry_blocked_at):
+            if at is not None and at > now:
+                heapq.heappush(self._agenda, (at, lane.consumer))
+        self._resize(lane)
+        return effects
+
+    def _start(self, lane: Lane, chosen: tuple[str, ...]) -> StartRun:
+        attempt = lane.attempt(chosen)
+        running, slices, claims = lane.start(self._ticket(), chosen)
+        self._runs[running.ticket] = (lane, running)
+        last = self._is_last(lane, running, attempt)
+        return StartRun(running.ticket, lane.consumer, lane.script, slices, claims, attempt, last, not lane.script.appends_batch)
+
+    def _is_last(self, lane: Lane, running: Running, attempt: int) -> bool:
+        """Whether a failure would be final: no retry for what was asked for by hand; several slices are first tried alone."""
+        by_hand = all(ledger.key.source_partition.source == self.feeds.inbox for ledger in running.ledgers)
+        return len(running.asset_partitions) == 1 and (by_hand or attempt > lane.retries)
+
+    def _read_own(self, lane: Lane, ledger: Ledger, now: float) -> list[Effect]:
+        feed = _feed(lane, ledger)
+        head = self.feeds.heads.get(feed)
+        if head is None or self._edits.stopped(lane, ledger):
+            return []
+        read = self._own.ask(lane, ledger, head, now, self._ticket(), room=self._has_room(lane))
+        return [*([read] if read else []), *self.feeds.release(feed)]
+
+    def _make_room(self, now: float) -> list[Effect]:
+        """All together hold too much: the slice that waits longest is due now."""
+        found = [(oldest[1], lane, oldest[0]) for lane in self.lanes.values() if (oldest := lane.debouncer.oldest_open())]
+        if not found:
+            return []
+        _, lane, asset_partition = min(found, key=lambda f: f[0])
+        lane.debouncer.make_due(asset_partition, now)
+        return self._advance(lane, now)
+
+    def _touch(self, lane: Lane) -> None:
+        self._dirty[lane.consumer] = lane
+        self._resize(lane)
+
+    def _resize(self, lane: Lane) -> None:
+        size = lane.size_bytes if self.lanes.get(lane.consumer) is lane else 0
+        self._size_bytes += size - self._sizes.get(lane.consumer, 0)
+        self._sizes[lane.consumer] = size
+
+    def _ticket(self) -> Ticket:
+        self._tickets += 1
+        return Ticket(self._tickets)
+
+    # -- outcomes
+
+    def outcome(self, outcome: Outcome, now: float) -> list[Effect]:
+        """Answers `StartRun` and `WriteAgain`."""
+        lane, running = self._runs.pop(outcome.ticket)
+        effects: list[Effect] = []
+        match outcome:
+            case Committed():
+                lane.end()
+                lane.committed(running, outcome.token)
+                effects += self.feeds.courtesy(_feed(lane, ledger) for ledger in running.ledgers)
+            case Refused():
+                effects += self._refused(lane, running, outcome, now)
+            case Deferred():
+                lane.end()
+                lane.put_back(running, now)
+                lane.deferred_until = now + DEFERRED_SECONDS
+            case Failed():
+                lane.end()
+                attempt = lane.attempt(running.asset_partitions)
+                if self._is_last(lane, running, attempt) or (outcome.blocking and len(running.asset_partitions) == 1):
+                    reads_batch = lane.script.body.reads_batch
+                    lane.failed_for_good(running, now + self.limits.retry_blocked_seconds if reads_batch else float("inf"))
+                else:
+                    lane.failed(running, now)
+        self._touch(lane)
+        return effects
+
+    def _refused(self, lane: Lane, running: Running, refused: Refused, now: float) -> list[Effect]:
+        """commit.md 5: decide from what is stored, not from the error."""
+        running.refusals += 1
+        stored = refused.stored
+        current = [ledger for ledger in running.ledgers if lane.is_current(ledger)]
+        if len(current) == len(running.ledgers) and all(le.key in stored and stored[le.key].token == le.token for le in current):
+            self._runs[refused.ticket] = (lane, running)
+            return [WriteAgain(refused.ticket, tuple(c for ledger in current if (c := ledger.again()) is not None), running.refusals)]
+        lane.end()
+        lane.put_back(running, now, min(REFUSED_DELAY_MAX_SECONDS, REFUSED_DELAY_MIN_SECONDS * 2.0**running.refusals))
+        return [Discard(refused.ticket), *self._rebase(lane, current, stored)]
+
+    def _rebase(self, lane: Lane, ledgers: Iterable[Ledger], stored: Mapping[PositionKey, Position | None]) -> list[Effect]:
+        keys = []
+        for ledger in ledgers:
+            found = stored.get(ledger.key)
+            if found is None or (found.token != ledger.token and not ledger.rebase(found)):
+                del lane.ledgers[ledger.key.source_partition]
+                keys.append(ledger.key)
+        return [Load(tuple(keys))] if keys else []
+
+    def settled(self, settled: Settled) -> list[Effect]:
+        """Answers `Settle`."""
+        lane, running = self._runs.pop(settled.ticket)
+        lane.end()
+        refused = []
+        for ledger in running.ledgers:
+            if ledger.key not in settled.refused:
+                ledger.committed(settled.token)
+                continue
+            ledger.put_back()
+            if lane.is_current(ledger):
+                refused.append(ledger)
+        effects = self._rebase(lane, refused, settled.refused)
+        self._touch(lane)
+        return effects + self.feeds.courtesy(_feed(lane, ledger) for ledger in running.ledgers)
+
+    def switched(self, switched: Switched) -> list[Effect]:
+        """Answers `SwitchRouting`."""
+        lane, ledger = self._edits.done(switched)
+        if not lane.is_current(ledger):
+            return []
+        del lane.ledgers[ledger.key.source_partition]
+        self._touch(lane)
+        return [Load((ledger.key,))]
+
+
+def _feed(lane: Lane, ledger: Ledger) -> Feed:
+    return Feed(lane.tag, ledger.key.source_partition)
