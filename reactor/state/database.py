@@ -1,0 +1,164 @@
+"""The pool, the names that stand in every row, and the border where PostgreSQL's errors become ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+from asyncpg import Connection, Pool, Record
+from asyncpg.pool import PoolConnectionProxy
+
+from reactor.errors import Conflict, Fatal, Outage, ReactorError, StateForbids, UsageError
+from reactor.state.migrations import migrate
+from reactor.state.queries import QUERIES
+
+CONNECT_TIMEOUT_SECONDS = 10.0
+COMMAND_TIMEOUT_SECONDS = 30.0
+"""A statement without an answer for so long is an outage."""
+LOCK_TIMEOUT_SECONDS = 10
+"""Longer than the 5 s after which a commit that does not go on is thrown out, so that an abort gets its answer."""
+IDLE_IN_TRANSACTION_SECONDS = 5
+
+_SESSION = {
+    "application_name": "reactor", "timezone": "UTC", "jit": "off", "default_transaction_isolation": "read committed",
+    "lock_timeout": f"{LOCK_TIMEOUT_SECONDS}s", "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_SECONDS}s",
+}
+
+_CONFLICTS = frozenset({"RF001", "RF002", "40001", "40P01", "23505"})
+_OUTAGES = frozenset({"25006", "25P03", "55P03", "57014", "57P01", "57P02", "57P03", "57P05"})
+"""Read-only (a standby), idle or lock time-out, cancelled, shutting down, crashed, starting up."""
+_OUTAGE_CLASSES = frozenset({"08", "53", "58"})
+"""Connection, resources, the server's system."""
+_USAGE = frozenset({"42501"})
+_USAGE_CLASSES = frozenset({"22", "28", "3D"})
+"""A right that is missing; a value that the database cannot keep, a login it refuses, a database that is not there."""
+_FORBIDS = frozenset({"3F000", "42P01"})
+"""A catalog that is not there."""
+
+
+def translated(error: BaseException) -> ReactorError:
+    """What the caller does next (by SQLSTATE; the text may quote a user)."""
+    state = getattr(error, "sqlstate", None)
+    if not isinstance(error, asyncpg.PostgresError) or state is None:
+        return Outage(f"PostgreSQL does not answer: {error or type(error).__name__}")
+    if state in _CONFLICTS:
+        return Conflict(str(error))
+    if state in _OUTAGES or state[:2] in _OUTAGE_CLASSES:
+        return Outage(f"PostgreSQL: {error}")
+    if state in _USAGE or state[:2] in _USAGE_CLASSES:
+        return UsageError(f"PostgreSQL: {error}")
+    return StateForbids(f"PostgreSQL: {error}") if state in _FORBIDS else Fatal(f"PostgreSQL: {error}")
+
+
+@contextmanager
+def border() -> Iterator[None]:
+    """Errors of the driver leave as errors of the house. A programming error of ours (a wrong argument) stays what it is."""
+    try:
+        yield
+    except (asyncpg.PostgresError, OSError, TimeoutError) as error:
+        raise translated(error) from error
+    except asyncpg.exceptions.ClientConfigurationError as error:
+        raise UsageError(f"the URL of the state database: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Names of this installation: event ids hash the first two, so they are fixed at the first start. `replica` is this process."""
+
+    installation: str
+    workspace: str
+    replica: str
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """Named statements against one database."""
+
+    url: str
+    identity: Identity
+    pool: Pool
+
+    @classmethod
+    async def open(cls, url: str, identity: Identity, *, pool_size_max: int) -> Database:
+        """Migrate, compare the identity, connect. Raises `UsageError` for a newer schema, another identity, a refused login."""
+        with border():
+            connection = await connect(url)
+            try:
+                await migrate(connection)
+                await _fix(connection, identity)
+            finally:
+                await connection.close()
+            pool = await asyncpg.create_pool(
+                url, min_size=1, max_size=pool_size_max, init=_codecs, server_settings=_SESSION, timeout=CONNECT_TIMEOUT_SECONDS,
+                command_timeout=COMMAND_TIMEOUT_SECONDS)
+        return cls(url, identity, pool)
+
+    async def rows(self, name: str, *args: object, lake: str | None = None) -> list[Record]:
+        """All rows of a named statement; `lake` fills in its catalog."""
+        with border():
+            return list(await self.pool.fetch(statement(name, lake), *args))
+
+    async def row(self, name: str, *args: object, lake: str | None = None) -> Record | None:
+        """The first row, if there is one."""
+        return next(iter(await self.rows(name, *args, lake=lake)), None)
+
+    async def one(self, name: str, *args: object, lake: str | None = None) -> Record:
+        """The row of a statement that always has one."""
+        return (await self.rows(name, *args, lake=lake))[0]
+
+    async def value(self, name: str, *args: object, lake: str | None = None) -> Any:  # noqa: ANN401 (a column of any type)
+        """The first column of the first row, None without one."""
+        row = await self.row(name, *args, lake=lake)
+        return row and row[0]
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[PoolConnectionProxy]:
+        """Several statements at once."""
+        with border():
+            async with self.pool.acquire() as connection, connection.transaction():
+                yield connection
+
+
+class Part:
+    """A part of the state: it asks one database."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    @property
+    def _workspace(self) -> str:
+        return self._db.identity.workspace
+
+
+def statement(name: str, lake: str | None = None) -> str:
+    """The text of a named statement; `lake` fills in its catalog's schema."""
+    if lake is None:
+        return QUERIES[name]
+    schema = f"lake_{lake}".replace('"', '""')
+    return QUERIES[name].replace("{catalog}", f'"{schema}"')
+
+
+async def connect(url: str) -> Connection:
+    """A connection outside the pool, with the same settings."""
+    connection = await asyncpg.connect(
+        url, server_settings=_SESSION, timeout=CONNECT_TIMEOUT_SECONDS, command_timeout=COMMAND_TIMEOUT_SECONDS)
+    await _codecs(connection)
+    return connection
+
+
+async def _codecs(connection: Connection) -> None:
+    await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=json.dumps, decoder=json.loads)
+
+
+async def _fix(connection: Connection, identity: Identity) -> None:
+    stored, *_ = await connection.fetch(QUERIES["fix_installation"], identity.installation, identity.workspace)
+    if (stored["name"], stored["workspace"]) != (identity.installation, identity.workspace):
+        raise UsageError(
+            f"this database belongs to installation {stored['name']!r}, workspace {stored['workspace']!r}; "
+            f"the settings say {identity.installation!r}, {identity.workspace!r}",
+            hint="both are fixed at the first start, because event ids are made from them: set them back, or use another database",
+        )

@@ -1,0 +1,99 @@
+"""What a lake's catalog is asked for: its commit trigger, its newest snapshot, and the lock around COMMIT."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import asyncpg
+from asyncpg import Connection
+
+from reactor.state.database import Database, Part, border, connect
+
+
+@dataclass(slots=True)
+class _LockSession:
+    """A connection that only holds the commit lock of one lake, one task at a time."""
+
+    url: str
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    connection: Connection | None = None
+
+    async def queue(self, timeout_seconds: float) -> bool:
+        """Wait for the tasks of this process; False: not had in time."""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                return await self.turn.acquire()
+        except TimeoutError:
+            return False
+
+    async def take(self, lake: str, timeout_seconds: float) -> bool:
+        """False: not had in time. Raises driver errors; the connection is closed then, and with it goes the lock."""
+        try:
+            if self.connection is None or self.connection.is_closed():
+                self.connection = await connect(self.url)
+            await self.connection.execute(f"set lock_timeout = '{max(1, round(timeout_seconds * 1000))}ms'")
+            await self.connection.execute("select pg_advisory_lock(hashtextextended('reactor commit ' || $1, 0))", lake)
+        except asyncpg.LockNotAvailableError:
+            return False
+        except BaseException:
+            self.close()
+            raise
+        return True
+
+    async def give_back(self) -> None:
+        """Never raises for a connection that is gone: the lock went with it."""
+        try:
+            if self.connection is not None:
+                await self.connection.execute("select pg_advisory_unlock_all()")
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            self.close()
+
+    def close(self) -> None:
+        if self.connection is not None:
+            self.connection.terminate()
+            self.connection = None
+
+
+class Lakes(Part):
+    """Catalog schemas `lake_<name>`."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._locks: dict[str, _LockSession] = {}
+
+    async def watch_lake(self, lake: str, *, watch_external: bool) -> None:
+        """Put the commit trigger on a lake's catalog, which DuckLake has made by then. Raises `StateForbids` if it is not there."""
+        await self._db.value("watch_lake", lake, watch_external)
+
+    async def watched(self, lake: str) -> bool:
+        """Whether the commit trigger is there and always fires."""
+        return bool(await self._db.value("watched", lake))
+
+    async def last_snapshot(self, lake: str) -> int:
+        """The newest snapshot id of a lake."""
+        return int(await self._db.value("last_snapshot", lake=lake))
+
+    @asynccontextmanager
+    async def commit_lock(self, lake: str, timeout_seconds: float) -> AsyncIterator[bool]:
+        """The advisory lock around COMMIT, over all replicas; yields False when it was not had in time (go on: the token keeps the truth)."""
+        session = self._locks.setdefault(lake, _LockSession(self._db.url))
+        if not await session.queue(timeout_seconds):
+            yield False
+            return
+        try:
+            with border():
+                held = await session.take(lake, timeout_seconds)
+            try:
+                yield held
+            finally:
+                await session.give_back()
+        finally:
+            session.turn.release()
+
+    def close_locks(self) -> None:
+        """Close the connections that held commit locks."""
+        for session in self._locks.values():
+            session.close()
