@@ -23,7 +23,7 @@ from tests.parts.waiting import wait_until
 VERSION = "4.1.1"
 IMAGE = f"apache/kafka:{VERSION}"
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-MEMORY = ("-Xms256m", "-Xmx512m")
+JVM = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")  # small and soon ready; three share two cores
 READY_SECONDS = 90.0
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion><groupId>parts</groupId><artifactId>kafka</artifactId><version>1</version>
@@ -111,7 +111,7 @@ class KafkaCluster:
         """A quorum is only ready together, so all are started before any is waited for."""
         for node in nodes:
             broker = self._brokers[node]
-            command = [_program("java"), *MEMORY, "-cp", self._jars, "kafka.Kafka", str(broker.config)]
+            command = [_program("java"), *JVM, "-cp", self._jars, "kafka.Kafka", str(broker.config)]
             log_path = self._folder / f"{node}.log"
             broker.child = Child(command, folder=self._folder, log_path=log_path, death_signal=signal.SIGKILL)
         for node in nodes:
@@ -127,7 +127,7 @@ class KafkaCluster:
         for broker in self._brokers.values():
             settings = _settings(broker.node, broker.port, controllers, self._folder / f"data-{broker.node}")
             broker.config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-            tool = [_program("java"), "-cp", self._jars, "kafka.tools.StorageTool"]
+            tool = [_program("java"), *JVM, "-cp", self._jars, "kafka.tools.StorageTool"]
             subprocess.run([*tool, "format", "-t", cluster, "-c", str(broker.config)], check=True, capture_output=True)
 
 
@@ -152,6 +152,8 @@ def _settings(node: int, port: int, controllers: dict[int, int], folder: Path) -
         "transaction.state.log.num.partitions": "4",
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "1000",
+        "broker.session.timeout.ms": "3000",  # a killed broker is known to be dead, and let in again, after this time
+        "broker.heartbeat.interval.ms": "500",
     }
 
 

@@ -1,0 +1,1 @@
+"""One module a kind: how its cases are run (the contract is in `tests.cases`)."""
