@@ -1,0 +1,77 @@
+"""The one module that reaches into what aiokafka keeps private; the pinned minor version is for these lines.
+
+A class that aiokafka names inside a function is replaced by running that function's own code with another name in its globals, bound to one
+object: no other client of the process sees a difference, and `HookError` says at once when another version has no such name.
+"""
+# ruff: noqa: SLF001 - reaching into private parts is what this module is for
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import KafkaError
+from aiokafka.protocol.metadata import MetadataRequest
+
+
+class HookError(Exception):
+    """This version of aiokafka is built in another way."""
+
+
+def rebound(function: Any, **names: object) -> FunctionType:  # noqa: ANN401 - an untyped function of aiokafka
+    """The same code, in which these globals mean something else. Raises `HookError` if the code does not use one of them."""
+    missing = set(names) - set(function.__code__.co_names)
+    if missing:
+        raise HookError(f"{function.__qualname__} does not use {', '.join(sorted(missing))}")
+    twin = FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__, function.__defaults__, function.__closure__)
+    twin.__kwdefaults__ = function.__kwdefaults__
+    return twin
+
+
+def client_of(consumer: AIOKafkaConsumer) -> AIOKafkaClient:
+    """The connections of a consumer."""
+    client: AIOKafkaClient = consumer._client
+    return client
+
+
+def refuse_topic_creation(client: AIOKafkaClient) -> None:
+    """Asking for a topic must not make it: brokers do by default, and a topic that somebody deleted would come back empty."""
+    request = partial(MetadataRequest, allow_auto_topic_creation=False)
+    setattr(client, "_metadata_update", MethodType(rebound(AIOKafkaClient._metadata_update, MetadataRequest=request), client))  # noqa: B010 - mypy refuses the assignment
+
+
+async def stop_consumer(consumer: AIOKafkaConsumer, timeout_seconds: float) -> None:
+    """Leave the group and close; what is not done in time is cut off (a join that the broker holds back takes up to 40 s)."""
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            await consumer.stop()
+    except (TimeoutError, KafkaError):
+        coordinator = consumer._coordinator
+        tasks = [consumer._fetcher._fetch_task] if consumer._fetcher else []
+        tasks += [getattr(coordinator, name, None) for name in ("_coordination_task", "_heartbeat_task", "_commit_refresh_task")]
+        await _cut_off(tasks)
+        await consumer._client.close()
+
+
+async def stop_producer(producer: AIOKafkaProducer, timeout_seconds: float) -> None:
+    """Send what is left and close; what is not done in time is cut off."""
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            await producer.stop()
+    except (TimeoutError, KafkaError):
+        await _cut_off([producer._sender.sender_task])
+        await producer.client.close()
+
+
+async def _cut_off(tasks: list[asyncio.Task[Any] | None]) -> None:
+    alive = [task for task in tasks if task is not None and not task.done()]
+    for task in alive:
+        task.cancel()
+    for task in alive:
+        with contextlib.suppress(asyncio.CancelledError, KafkaError):
+            await task

@@ -1,0 +1,138 @@
+"""One aiokafka consumer as a reader of spans."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import IllegalStateError, KafkaError, NoOffsetForPartitionError, OffsetOutOfRangeError
+from aiokafka.structs import ConsumerRecord, TopicPartition
+
+from connectors.kafka import hooks
+from connectors.kafka.client import KafkaConnection
+from connectors.kafka.plain import PlainFetch
+from connectors.kafka.spans import SPAN_ROWS_MAX, Fetched, cut
+from reactor.errors import Outage
+from reactor.ports import RawSpan
+
+FETCH_BYTES_MAX = 32 * 1024 * 1024
+"""What a broker may answer to one fetch, all its partitions together."""
+PARTITION_FETCH_BYTES_MAX = 4 * 1024 * 1024
+"""And of one partition; a record batch that is larger comes alone."""
+FETCH_WAIT_SECONDS = 0.5
+"""How long a broker holds back the answer to a fetch while there is nothing to say."""
+ANSWER_SECONDS_MAX = 60.0
+"""How long a group may take to assign (a rebalance has 30 s) before the consumer connects anew."""
+METADATA_SECONDS = 15.0
+"""How often a consumer looks for new topics and partitions."""
+STOP_SECONDS_MAX = 10.0
+
+Offer = Callable[[TopicPartition, RawSpan], Awaitable[bool]]
+
+
+class OutOfLog(Exception):
+    """There is no record at the next offset of this source partition. It never leaves this room."""
+
+    def __init__(self, partition: TopicPartition) -> None:
+        super().__init__(partition)
+        self.partition = partition
+
+
+class SpanReader:
+    """Reads source partitions that were started, in order, each from the offset it was started at.
+
+    aiokafka fetches ahead: per broker at most `FETCH_BYTES_MAX` wait here undecoded, and as much is on its way. A paused source partition
+    is not fetched, and what was fetched of it is dropped. `next`: the offset behind the last span that was taken.
+    """
+
+    def __init__(self, connection: KafkaConnection, *, columns: bool, **options: Any) -> None:  # noqa: ANN401 - options of aiokafka
+        self._connection, self._columns = connection, columns
+        self.next: dict[TopicPartition, int] = {}
+        self.consumer = AIOKafkaConsumer(
+            **connection.options(),
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            isolation_level="read_committed",
+            fetch_max_wait_ms=int(FETCH_WAIT_SECONDS * 1000),
+            fetch_max_bytes=FETCH_BYTES_MAX,
+            max_partition_fetch_bytes=PARTITION_FETCH_BYTES_MAX,
+            metadata_max_age_ms=int(METADATA_SECONDS * 1000),
+            **options,
+        )
+        hooks.refuse_topic_creation(hooks.client_of(self.consumer))
+
+    async def open(self) -> None:
+        """Connect. Raises `Outage`."""
+        try:
+            await self.consumer.start()
+        except (KafkaError, OSError, TimeoutError) as error:
+            raise self._connection.failure(error) from error
+
+    async def close(self) -> None:
+        """Leave the group and disconnect."""
+        self.next.clear()
+        await hooks.stop_consumer(self.consumer, STOP_SECONDS_MAX)
+
+    def start(self, partition: TopicPartition, offset: int) -> None:
+        """Read this source partition, which must be assigned, from this offset on (once it is not paused)."""
+        self.consumer.seek(partition, offset)
+        self.next[partition] = offset
+
+    def stop(self, partition: TopicPartition) -> None:
+        """Read it no more."""
+        self.next.pop(partition, None)
+        self.consumer.pause(partition)
+
+    async def fetch(self) -> Sequence[tuple[TopicPartition, Fetched]]:
+        """What has come in, or nothing after `FETCH_WAIT_SECONDS`. Raises `OutOfLog`, `Outage`."""
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                got = await self.consumer.getmany(timeout_ms=int(FETCH_WAIT_SECONDS * 1000), max_records=SPAN_ROWS_MAX)
+        except OffsetOutOfRangeError as error:
+            raise OutOfLog(*error.args[0]) from error
+        except NoOffsetForPartitionError:
+            return ()  # assigned a moment ago and not started yet: the group's own offset means nothing to us
+        except (KafkaError, OSError, TimeoutError) as error:
+            raise self._connection.failure(error) from error
+        return [(partition, fetch) for partition, lo in self.next.items() if (fetch := await self._moved(partition, lo, got)) is not None]
+
+    async def _moved(
+        self, partition: TopicPartition, lo: int, got: Mapping[TopicPartition, Sequence[ConsumerRecord[bytes, bytes]]]
+    ) -> Fetched | None:
+        """The position tells how far aiokafka has passed over markers and aborted records, of which it says nothing."""
+        try:
+            hi = await self.consumer.position(partition)
+        except IllegalStateError:
+            return None  # revoked in this moment
+        return PlainFetch(lo, hi, got.get(partition, ())) if hi > lo else None
+
+    async def hand_over(self, partition: TopicPartition, fetched: Fetched, offer: Offer) -> None:
+        """Decode in a thread, and offer span by span as long as they are taken; what is not taken is fetched again.
+
+        Raises `Outage`: a record batch cannot be decoded.
+        """
+        lo, tables = fetched.lo, fetched.tables()
+        while step := await asyncio.to_thread(self._decoded, partition, tables):
+            for part_lo, part_hi, table in cut(lo, *step):
+                if self.next.get(partition) != part_lo:
+                    return  # stopped, or started elsewhere, while we decoded
+                taken = await offer(partition, RawSpan(self._connection.source(*partition), part_lo, part_hi, table, table.nbytes))
+                if self.next.get(partition) == part_lo:
+                    if not taken:
+                        self.start(partition, part_lo)
+                        return
+                    self.next[partition] = part_hi
+            lo = step[0]
+
+    def _decoded(self, partition: TopicPartition, tables: Iterator[tuple[int, pa.Table]]) -> tuple[int, pa.Table] | None:
+        try:
+            return next(tables, None)
+        except KafkaError as error:
+            where = f"{self._connection.source(*partition)} from offset {self.next.get(partition)} on"
+            raise Outage(
+                f"{where}: a record batch cannot be decoded: {error}.",
+                hint="It is fetched again. If this repeats, the batch is damaged: `positions reset` behind it skips it.",
+            ) from error
