@@ -59,7 +59,7 @@ def test_a_rule_does_not_read_prose(lines: Callable[..., list[str]]) -> None:
 
 
 def test_a_runner_that_raises_fails_its_case_alone(lines: Callable[..., list[str]]) -> None:
-    said = lines(RIGHT.replace("got =", "assert case['id'] != 'sum-3', 'odd'\n    got ="), LATER)
+    said = lines(RIGHT.replace("    got", "    assert case['id'] != 'sum-3', 'odd'\n    got", 1), LATER)
     assert said[-2:] == ["sum-3: raised AssertionError('odd') at sums.py:2", "cases: passed=1 failed=1 skipped=2"]
 
 

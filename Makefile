@@ -1,0 +1,32 @@
+# What a newcomer types. Each target sets up by itself what it needs: `.venv` with Reactor in it, once, and again when pyproject.toml changed.
+PYTHON3 ?= python3
+PYTHON := .venv/bin/python
+READY := .venv/.ready
+CASES ?= tests/cases
+
+.PHONY: help run test cases check
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name says; do printf '%-14s %s\n' "$$name" "$$says"; done
+
+run: $(READY) ## the demo, until Ctrl-C (SECONDS=60: for a minute)
+	@$(PYTHON) -m reactor demo $(if $(SECONDS),--seconds $(SECONDS))
+
+test: $(READY) ## all tests (ARGS="tests/embedded -m 'not kafka'": some of them)
+	@$(PYTHON) -m pytest $(ARGS)
+
+cases: $(READY) ## the given cases, or those of another folder (CASES=<folder>)
+	@$(PYTHON) -m tests.cases $(CASES)
+
+check: $(READY) ## lint, types and import contracts
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m mypy
+	@.venv/bin/lint-imports
+
+$(READY): pyproject.toml
+	@$(PYTHON3) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Reactor needs Python 3.11 or newer: make PYTHON3=<its path>" >&2; exit 1; }
+	@$(PYTHON3) -c 'import ensurepip, venv' || { echo "This Python makes no environments (Debian: apt-get install python3-venv)" >&2; exit 1; }
+	@$(PYTHON) -c '' 2>/dev/null || { rm -rf .venv && $(PYTHON3) -m venv .venv; }
+	@echo "Installing Reactor and what it needs into .venv (about a minute, once)" >&2
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[embedded,dev]'
+	@touch $@
