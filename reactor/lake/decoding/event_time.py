@@ -1,0 +1,120 @@
+"""Event times and dynamic partition keys of a span, read once for all its records, in columns.
+
+Both are read by the scanner and by `instants`, as the columns of a payload are: an event time and a column of one field cannot differ.
+A payload is unreadable here exactly if it is unreadable there, and for the same reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reactor.domain.scripts import HeaderField, JsonPath
+from reactor.lake.decoding import reasons as why
+from reactor.lake.decoding import scanner
+from reactor.lake.decoding.instants import MICROS_END, MICROS_MIN, read_instants
+from reactor.lake.decoding.reasons import Reasons
+from reactor.lake.decoding.tokens import Mask, Texts, Tokens, binary_ranges, members, one_array, opened, texts
+
+EVENT_TIME_HEADER = "event_time"
+"""The header that the default chain looks at first."""
+KEY_BYTES_MAX = 512
+"""The longest identity of an asset partition, UTF-8."""
+SLACK_MICROS = 0
+"""How far outside of the years 1 to 9999 UTC an event time may lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventTimes:
+    """Of each record: microseconds since 1970-01-01 UTC (undefined where there is a reason), and why there are none, else null."""
+
+    micros: npt.NDArray[np.int64]
+    reasons: pa.Array
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionKeys:
+    """Of each record: the identity of its asset partition (null where there is a reason), and why there is none, else null."""
+
+    keys: pa.Array
+    reasons: pa.Array
+
+
+def read_event_times(records: pa.Table, source: JsonPath | HeaderField | None) -> EventTimes:
+    """When each record happened.
+
+    `records` has the columns of `reactor.ports.RawSpan`. `source` None is the default chain: the header `event_time`, else the record's
+    timestamp; only what is absent is skipped. Reasons: `no_event_time` (absent, null), `bad_event_time`, `event_time_out_of_range`, and for
+    a path those of a payload (conventions 11) and `tombstone`. A header without a value is there, and bad.
+    """
+    if isinstance(source, tuple):
+        found, reasons = _at_path(records["value"], source)
+        return _event_times(texts(found), reasons)
+    found_headers, reasons = _last_headers(records["headers"], source.name if source else EVENT_TIME_HEADER)
+    times = _event_times(found_headers, reasons)
+    return times if source else _or_timestamps(times, records["timestamp"])
+
+
+def read_partition_keys(records: pa.Table, path: JsonPath) -> PartitionKeys:
+    """The dynamic identity of each record: a string as it is, a number as its JSON text, `true` or `false`.
+
+    Reasons: `no_partition_key` (missing, null), `bad_partition_key` (object, array, empty, longer than KEY_BYTES_MAX, a NUL in it), and
+    those of a payload and `tombstone`.
+    """
+    found, reasons = _at_path(records["value"], path)
+    text = texts(found)
+    sizes = np.diff(text.offsets)
+    zeros = np.concatenate(([0], np.cumsum(text.data == 0)))
+    has_zero = zeros[text.offsets[1:]] > zeros[text.offsets[:-1]]
+    bad = (found.kinds >= scanner.OBJECT) | (sizes == 0) | (sizes > KEY_BYTES_MAX) | has_zero
+    own = np.where(found.kinds <= scanner.NULL, why.NO_PARTITION_KEY, np.where(bad, why.BAD_PARTITION_KEY, why.FINE))
+    reasons = why.graver(reasons, own.astype(np.uint8))
+    return PartitionKeys(text.array(reasons == why.FINE).cast(pa.string()), why.words(reasons))
+
+
+def _at_path(values: pa.ChunkedArray, path: JsonPath) -> tuple[Tokens, Reasons]:
+    """The token at the end of a path in each payload, and why there can be none."""
+    data, bounds, present = binary_ranges(one_array(values))
+    reasons, (found,) = members(data, bounds[:-1], bounds[1:], present, path[:1])
+    reasons[~present] = why.TOMBSTONE
+    twice = found.kinds >= scanner.TWICE
+    for name in path[1:]:
+        (found,) = opened(found, [name])
+        twice |= found.kinds >= scanner.TWICE
+    reasons[twice] = why.DUPLICATE_KEY
+    return found.having(~twice), reasons
+
+
+def _last_headers(headers: pa.ChunkedArray, name: str) -> tuple[Texts, Reasons]:
+    """The last header of that name in each record, as text, and why there can be no event time in it."""
+    lists = one_array(headers)
+    parents, flat = pc.list_parent_indices(lists), lists.flatten()
+    named = pc.equal(flat.field("name"), name).fill_null(False)
+    last = np.full(len(lists), -1, np.int64)
+    last[parents.filter(named).to_numpy()] = np.flatnonzero(named.to_numpy(zero_copy_only=False))
+    absent = last < 0
+    data, bounds, present = binary_ranges(flat.field("value").take(pa.array(last, mask=absent)))
+    kinds = np.where(present, scanner.TEXT, np.where(absent, scanner.ABSENT, scanner.TRUE)).astype(np.uint8)
+    return Texts(data, bounds, kinds), np.zeros(len(lists), np.uint8)
+
+
+def _event_times(text: Texts, reasons: Reasons) -> EventTimes:
+    read, micros, _ = read_instants(text.data, text.offsets, text.numbers, text.strings, SLACK_MICROS)
+    bad = np.where(read == why.OUT_OF_RANGE, why.EVENT_TIME_OUT_OF_RANGE, why.BAD_EVENT_TIME)
+    own = np.where(text.kinds <= scanner.NULL, why.NO_EVENT_TIME, np.where(read == why.FINE, why.FINE, bad))
+    return EventTimes(micros, why.words(why.graver(reasons, own.astype(np.uint8))))
+
+
+def _or_timestamps(times: EventTimes, timestamps: pa.ChunkedArray) -> EventTimes:
+    """The record's own timestamp where the header is absent."""
+    column = one_array(timestamps)
+    own: Mask = pc.and_(pc.equal(times.reasons, "no_event_time").fill_null(False), column.is_valid()).to_numpy(zero_copy_only=False)
+    millis = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    fits = (millis >= (MICROS_MIN - SLACK_MICROS) // 1000) & (millis < (MICROS_END + SLACK_MICROS) // 1000)
+    micros = np.where(own & fits, np.where(fits, millis, 0) * 1000, times.micros)
+    said = pc.if_else(pa.array(own), why.words(np.where(fits, why.FINE, why.EVENT_TIME_OUT_OF_RANGE).astype(np.uint8)), times.reasons)
+    return EventTimes(micros, said)

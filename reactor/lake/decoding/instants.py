@@ -1,0 +1,260 @@
+"""Instants from text and numbers: one reading for event times and for the time columns of a payload, so that both always agree.
+
+A number is read by its magnitude (below 1e11 seconds, 1e14 milliseconds, 1e17 microseconds, else nanoseconds), by its decimal digits and
+never through a double; a text that is exactly one JSON number is that number. Any other text is an ISO 8601 calendar date, or a date and a
+time of day: `T`, `t` or one blank between them, seconds and their fraction may be left out, then nothing (UTC), `Z`, or an offset `±hh`,
+`±hhmm`, `±hh:mm`, behind at most one blank. No week or day-of-year dates, no 24:00, no leap second (no instant of its own in POSIX time).
+What is finer than the result is cut towards the past, so that an instant never leaves its own day.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from reactor.lake.decoding.compiled import compiled
+from reactor.lake.decoding.reasons import FINE, OUT_OF_RANGE, WRONG_TYPE, Reasons
+
+Bytes = npt.NDArray[np.uint8]
+
+MICROS_MIN, MICROS_END = -62_135_596_800_000_000, 253_402_300_800_000_000
+"""Microseconds of 0001-01-01 and of 10000-01-01 UTC: instants outside of `[MICROS_MIN, MICROS_END)` have no date of four digits."""
+
+_DAY_SECONDS = 86_400
+_FAR_DAYS = 10_000_000  # out of range, and its microseconds still fit 64 bits
+_EXPONENT_MAX = 1_000_000_000
+_MONTH_DAYS = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
+_Instant = tuple[int, int, int]
+
+
+@compiled
+def _digits(data: Bytes, at: int, end: int) -> int:
+    """How many ASCII digits stand from `at` on."""
+    count = 0
+    while at + count < end and 48 <= data[at + count] <= 57:
+        count += 1
+    return count
+
+
+@compiled
+def _value(data: Bytes, at: int, count: int) -> int:
+    value = 0
+    for k in range(count):
+        value = value * 10 + int(data[at + k]) - 48
+    return value
+
+
+@compiled
+def _after_number(data: Bytes, at: int, end: int) -> int:
+    """Where the JSON number at `at` ends; -1: there is none."""
+    if at < end and data[at] == 45:
+        at += 1
+    whole = _digits(data, at, end)
+    if whole == 0 or (whole > 1 and data[at] == 48):
+        return -1
+    at += whole
+    if at < end and data[at] == 46:
+        fraction = _digits(data, at + 1, end)
+        if fraction == 0:
+            return -1
+        at += 1 + fraction
+    if at < end and (data[at] == 101 or data[at] == 69):
+        at += 2 if at + 1 < end and (data[at + 1] == 43 or data[at + 1] == 45) else 1
+        power = _digits(data, at, end)
+        if power == 0:
+            return -1
+        at += power
+    return at
+
+
+@compiled
+def _exponent(data: Bytes, at: int, end: int) -> int:
+    """The value of `e±digits` at `at`, kept within ±_EXPONENT_MAX."""
+    if at >= end:
+        return 0
+    negative = data[at + 1] == 45
+    value = 0
+    for k in range(at + 1, end):
+        if 48 <= data[k] <= 57:
+            value = min(value * 10 + int(data[k]) - 48, _EXPONENT_MAX)
+    return -value if negative else value
+
+
+@compiled
+def _number_instant(data: Bytes, at: int, end: int) -> _Instant:
+    """(reason, microseconds, further nanoseconds 0..999) of the JSON number `[at, end)`."""
+    negative = data[at] == 45
+    mantissa = at + 1 if negative else at
+    whole = _digits(data, mantissa, end)
+    stop = mantissa + whole
+    if stop < end and data[stop] == 46:
+        stop += 1 + _digits(data, stop + 1, end)
+    first = mantissa
+    while first < stop and (data[first] == 48 or data[first] == 46):
+        first += 1
+    if first == stop:
+        return FINE, 0, 0
+    # The number is 0.d1d2d3… * 10 ** point, where d1 is its first digit that is not zero.
+    leading = first - mantissa if first < mantissa + whole else first - mantissa - 1
+    point = whole - leading + _exponent(data, stop, end)
+    unit = 9 if point <= 11 else 6 if point <= 14 else 3 if point <= 17 else 0
+    length = point + unit
+    if length > 21:
+        return OUT_OF_RANGE, 0, 0
+    micros, nanos, seen, finer = 0, 0, 0, False
+    for k in range(first, stop):
+        if data[k] == 46:
+            continue
+        digit = int(data[k]) - 48
+        if seen < length - 3:
+            micros = micros * 10 + digit
+        elif seen < length:
+            nanos += digit * 10 ** (length - 1 - seen)
+        elif digit:
+            finer = True
+        seen += 1
+    for _ in range(seen, length - 3):
+        micros *= 10
+    if not negative:
+        return FINE, micros, nanos
+    nanos += finer
+    borrow = -(-nanos // 1000)
+    return FINE, -micros - borrow, borrow * 1000 - nanos
+
+
+@compiled
+def _days(year: int, month: int, day: int) -> int:
+    """Days from 1970-01-01 to a date of the proleptic Gregorian calendar; March is the first month of the year counted here."""
+    if month <= 2:
+        year -= 1
+        month += 12
+    return year * 365 + year // 4 - year // 100 + year // 400 + (153 * (month - 3) + 2) // 5 + day - 719_469
+
+
+@compiled
+def _pair(data: Bytes, at: int, end: int, highest: int) -> int:
+    """The two digits at `at`; -1: they are none, or more than `highest`."""
+    if at + 2 > end or _digits(data, at, at + 2) < 2:
+        return -1
+    value = _value(data, at, 2)
+    return value if value <= highest else -1
+
+
+@compiled
+def _date(data: Bytes, at: int, end: int) -> tuple[int, int]:
+    """(days from 1970-01-01, where the date ends); an end of -1: no date. Years beyond four digits are read up to 999,999."""
+    signed = at < end and (data[at] == 43 or data[at] == 45)
+    first = at + signed
+    width = _digits(data, first, end)
+    if width < 4 or width > 6 or (width > 4 and not signed and data[first] == 48):
+        return 0, -1
+    year = _value(data, first, width) * (-1 if signed and data[at] == 45 else 1)
+    at = first + width
+    if at + 6 > end or data[at] != 45 or data[at + 3] != 45:
+        return 0, -1
+    month, day = _pair(data, at + 1, end, 12), _pair(data, at + 4, end, 31)
+    if month < 1 or day < 1:
+        return 0, -1
+    leap = month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if day > _MONTH_DAYS[month - 1] + leap:
+        return 0, -1
+    return max(-_FAR_DAYS, min(_FAR_DAYS, _days(year, month, day))), at + 6
+
+
+@compiled
+def _clock(data: Bytes, at: int, end: int) -> tuple[int, int, int]:
+    """(seconds of the day, nanoseconds, where the time of day ends); an end of -1: no time of day."""
+    hour, minute, second, nanos = _pair(data, at, end, 23), -1, 0, 0
+    if hour >= 0 and at + 2 < end and data[at + 2] == 58:
+        minute = _pair(data, at + 3, end, 59)
+    if minute < 0:
+        return 0, 0, -1
+    at += 5
+    if at < end and data[at] == 58:
+        second = _pair(data, at + 1, end, 59)
+        if second < 0:
+            return 0, 0, -1
+        at += 3
+        if at < end and (data[at] == 46 or data[at] == 44):
+            width = _digits(data, at + 1, end)
+            if width == 0:
+                return 0, 0, -1
+            for k in range(9):
+                nanos = nanos * 10 + (int(data[at + 1 + k]) - 48 if k < width else 0)
+            at += 1 + width
+    return hour * 3600 + minute * 60 + second, nanos, at
+
+
+@compiled
+def _offset(data: Bytes, at: int, end: int) -> tuple[int, bool]:
+    """(seconds east of UTC, whether `[at, end)` is a zone)."""
+    if at == end or (at + 1 == end and (data[at] == 90 or data[at] == 122)):
+        return 0, True
+    if data[at] == 32:
+        at += 1
+    if at >= end or (data[at] != 43 and data[at] != 45):
+        return 0, False
+    sign = -1 if data[at] == 45 else 1
+    hours, minutes, at = _pair(data, at + 1, end, 23), 0, at + 3
+    if at < end:
+        at += data[at] == 58
+        minutes = _pair(data, at, end, 59)
+        at += 2
+    return sign * (hours * 3600 + minutes * 60), hours >= 0 and minutes >= 0 and at == end
+
+
+@compiled
+def _text_instant(data: Bytes, at: int, end: int) -> _Instant:
+    """(reason, microseconds, further nanoseconds 0..999) of the text `[at, end)`."""
+    if _after_number(data, at, end) == end:
+        return _number_instant(data, at, end)
+    days, at = _date(data, at, end)
+    if at < 0:
+        return WRONG_TYPE, 0, 0
+    seconds, nanos, east, zoned = 0, 0, 0, True
+    if at < end:
+        if data[at] != 84 and data[at] != 116 and data[at] != 32:
+            return WRONG_TYPE, 0, 0
+        seconds, nanos, at = _clock(data, at + 1, end)
+        if at < 0:
+            return WRONG_TYPE, 0, 0
+        east, zoned = _offset(data, at, end)
+    if not zoned:
+        return WRONG_TYPE, 0, 0
+    return FINE, (days * _DAY_SECONDS + seconds - east) * 1_000_000 + nanos // 1000, nanos % 1000
+
+
+@compiled
+def read_instants(
+    data: Bytes, offsets: npt.NDArray[np.int64], numbers: npt.NDArray[np.bool_], texts: npt.NDArray[np.bool_], slack_micros: int,
+) -> tuple[Reasons, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """(reason, microseconds UTC, further nanoseconds 0..999) of JSON numbers and of texts without quotes; of other rows WRONG_TYPE.
+
+    OUT_OF_RANGE: a time, more than `slack_micros` outside of the years 1 to 9999 in UTC.
+    """
+    rows = len(numbers)
+    reasons = np.full(rows, WRONG_TYPE, np.uint8)
+    micros, nanos = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    for row in range(rows):
+        if numbers[row]:
+            reasons[row], micros[row], nanos[row] = _number_instant(data, offsets[row], offsets[row + 1])
+        elif texts[row]:
+            reasons[row], micros[row], nanos[row] = _text_instant(data, offsets[row], offsets[row + 1])
+        if reasons[row] == FINE and not MICROS_MIN - slack_micros <= micros[row] < MICROS_END + slack_micros:
+            reasons[row] = OUT_OF_RANGE
+    return reasons, micros, nanos
+
+
+@compiled
+def read_clocks(
+    data: Bytes, offsets: npt.NDArray[np.int64], texts: npt.NDArray[np.bool_],
+) -> tuple[Reasons, npt.NDArray[np.int64]]:
+    """(reason, microseconds of the day) of texts that are a time of day without zone; of other rows WRONG_TYPE."""
+    rows = len(texts)
+    reasons, micros = np.full(rows, WRONG_TYPE, np.uint8), np.zeros(rows, np.int64)
+    for row in range(rows):
+        if texts[row]:
+            seconds, nanos, at = _clock(data, offsets[row], offsets[row + 1])
+            if at == offsets[row + 1]:
+                reasons[row], micros[row] = FINE, seconds * 1_000_000 + nanos // 1000
+    return reasons, micros
