@@ -75,35 +75,33 @@ end $$;
 create or replace function reactor.rfc3339(t timestamptz) returns text language sql stable as
   $$ select to_char(t at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') $$;
 
--- An event of 65,536 bytes at most, lists of 256 upstream snapshots and 64 scripts: a list that does not fit is emptied, never cut, and named.
-create or replace function reactor.fit(event jsonb) returns jsonb language plpgsql set search_path = pg_catalog, pg_temp as $$
-declare list record;
+-- An event has 65,536 bytes at most, 256 upstream snapshots and 64 scripts: a list that does not fit is emptied, never cut, and named. `data` goes
+-- into `envelope`, the rest of the event.
+create or replace function reactor.fit(data jsonb, envelope jsonb) returns jsonb language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare list record; room int := 65536 - octet_length(envelope::text);
 begin
-  for list in select * from (values ('upstream_snapshots', 256), ('chain', 64)) l(name, entries_max)
-               order by octet_length((event->'data'->l.name)::text) desc loop
-    if jsonb_array_length(event->'data'->list.name) > least(list.entries_max, case when octet_length(event::text) > 65536 then 0 end) then
-      event := jsonb_set(event, array['data', list.name], '[]');
-      event := jsonb_set(event, '{data,truncated}', coalesce(event->'data'->'truncated', '[]') || to_jsonb(list.name));
+  for list in select * from (values ('upstream_snapshots', 256), ('chain', 64)) l(name, entries_max) order by octet_length((data->l.name)::text) desc loop
+    if jsonb_array_length(data->list.name) > least(list.entries_max, case when octet_length(data::text) > room then 0 end) then
+      data := data || jsonb_build_object(list.name, '[]'::jsonb, 'truncated', coalesce(data->'truncated', '[]') || to_jsonb(list.name));
     end if;
   end loop;
-  return event;
+  return data;
 end $$;
 
--- One asset-updated event. `attributes`: the optional ones that are known; `data`: all of it but asset, partition and snapshot id.
-create or replace function reactor.asset_updated(p_workspace text, p_lake text, p_asset text, p_partition text, p_snapshot bigint, p_run uuid,
-    p_at timestamptz, attributes jsonb, data jsonb) returns jsonb language plpgsql set search_path = pg_catalog, pg_temp as $$
-declare
-  kind text := 'reactor.asset.updated.v1';
-  origin text := format('reactor://%s/%s/%s', (select i.name from reactor.installation i), p_workspace, p_lake);
-  facts text := concat_ws(E'\n', kind, origin, coalesce(p_snapshot::text, ''), coalesce(p_run::text, ''), p_asset, p_partition);
-begin
-  return reactor.fit(jsonb_build_object(
-      'specversion', '1.0', 'type', kind, 'source', origin, 'id', left(encode(sha256(convert_to(facts, 'UTF8')), 'hex'), 32),
-      'subject', p_asset, 'partitionkey', p_asset, 'time', reactor.rfc3339(p_at),
-      'datacontenttype', 'application/json', 'dataschema', 'urn:reactor:schema:asset-updated:v1')
-    || jsonb_strip_nulls(attributes || jsonb_build_object('assetpartition', nullif(p_partition, ''), 'sequence', lpad(p_snapshot::text, 20, '0')))
-    || jsonb_build_object('data', data || jsonb_build_object('asset', p_asset, 'partition', nullif(p_partition, ''), 'snapshot_id', p_snapshot)));
-end $$;
+create or replace function reactor.event_source(p_workspace text, p_lake text) returns text language sql stable set search_path = pg_catalog, pg_temp as
+  $$ select format('reactor://%s/%s/%s', i.name, p_workspace, p_lake) from reactor.installation i $$;
+
+-- One asset-updated event. `attributes`: the optional ones of the run; `data`: all of it but what is of the asset partition. No setting and one
+-- select, so that it is inlined: a commit may have thousands.
+create or replace function reactor.asset_updated(source text, asset text, partition text, snapshot_id bigint, run_id uuid, at text, attributes jsonb,
+    data jsonb, partition_data jsonb) returns jsonb language sql stable as $$
+  select attributes || jsonb_build_object(
+      'specversion', '1.0', 'type', 'reactor.asset.updated.v1', 'source', source, 'subject', asset, 'partitionkey', asset, 'time', at,
+      'datacontenttype', 'application/json', 'dataschema', 'urn:reactor:schema:asset-updated:v1',
+      'id', left(encode(sha256(convert_to(concat_ws(
+          E'\n', 'reactor.asset.updated.v1', source, coalesce(snapshot_id::text, ''), coalesce(run_id::text, ''), asset, partition), 'UTF8')), 'hex'), 32),
+      'data', data || partition_data)
+    || case partition when '' then '{}' else jsonb_build_object('assetpartition', partition) end $$;
 
 -- Step 4: the state rows of a run's asset partitions, by compare-and-set. `any (keys)` and look-ups in the jsonb by key: the same plan whatever
 -- the statistics say. A partition without the key `last_run` is not compared (append); with null: no row is believed.
@@ -135,20 +133,28 @@ begin
   if n <> cardinality(keys) then raise exception using errcode = 'RF001', message = 'reactor RF001: asset partition'; end if;
 end $$;
 
--- Step 6: an event per asset partition, unnumbered: whoever reads numbers them. Without a snapshot it is internal: `changed` is false.
+-- Step 6: an event per asset partition, unnumbered: whoever reads numbers them. Without a snapshot it is internal: `changed` is false. Lists are
+-- the same in all of them, so the longest key says whether they fit.
 create or replace function reactor.emit(r reactor.run, keys text[], parts jsonb, p_at timestamptz, p_schema_changed boolean) returns void
   language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
   made boolean := r.snapshot_id is not null;
-  attributes jsonb := jsonb_build_object('correlationid', r.root_run_id, 'causationid', r.trigger->'events'->-1->>'event_id');
-  common jsonb := jsonb_build_object('strategy', r.strategy, 'script', r.script, 'run_id', r.id, 'root_run_id', r.root_run_id,
-    'attempt', r.attempt, 'reason', r.reason, 'schema_fingerprint', r.claims->'schema'->'fingerprint', 'schema_changed', p_schema_changed,
-    'upstream_snapshots', coalesce(r.trigger->'upstream_snapshots', '[]'), 'chain', coalesce(r.trigger->'chain', '[]') || to_jsonb(r.script));
+  source text := reactor.event_source(r.workspace, r.lake);
+  longest text := (select k from unnest(keys) k order by octet_length(k) desc limit 1);
+  attributes jsonb := jsonb_strip_nulls(jsonb_build_object('sequence', lpad(r.snapshot_id::text, 20, '0'), 'correlationid', r.root_run_id,
+    'causationid', r.trigger->'events'->-1->>'event_id'));
+  common jsonb := jsonb_build_object('asset', r.asset, 'snapshot_id', r.snapshot_id, 'strategy', r.strategy, 'script', r.script, 'run_id', r.id,
+    'root_run_id', r.root_run_id, 'attempt', r.attempt, 'reason', r.reason, 'schema_fingerprint', r.claims->'schema'->'fingerprint',
+    'schema_changed', p_schema_changed, 'upstream_snapshots', coalesce(r.trigger->'upstream_snapshots', '[]'),
+    'chain', coalesce(r.trigger->'chain', '[]') || to_jsonb(r.script));
 begin
+  common := reactor.fit(common, reactor.asset_updated(source, r.asset, longest, r.snapshot_id, r.id, reactor.rfc3339(p_at), attributes, '{}',
+    jsonb_build_object('partition', longest, 'partition_start', p_at, 'partition_end', p_at, 'previous_snapshot_id', r.snapshot_id,
+      'schema_version', 2147483647, 'rows_inserted', r.rows_inserted, 'rows_deleted', r.rows_deleted)));
   insert into reactor.outbox (queue, event_id, asset, partition, lake, snapshot_id, run_id, changed, cascade, event, committed_at)
     select 'outbox://' || r.workspace, x.event->>'id', r.asset, x.partition, r.lake, r.snapshot_id, r.id, made, r.cascade, x.event, p_at
-      from (select m.partition, reactor.asset_updated(r.workspace, r.lake, r.asset, m.partition, r.snapshot_id, r.id, p_at, attributes,
-              common || jsonb_build_object(
+      from (select m.partition, reactor.asset_updated(source, r.asset, m.partition, r.snapshot_id, r.id, reactor.rfc3339(p_at), attributes, common,
+              jsonb_build_object('partition', nullif(m.partition, ''),
                 'partition_start', parts->m.partition->'start', 'partition_end', parts->m.partition->'end',
                 'previous_snapshot_id', m.previous_snapshot_id, 'schema_version', m.schema_version,
                 'rows_inserted', case when made then m.rows_inserted else 0 end, 'rows_deleted', case when made then m.rows_deleted else 0 end)) as event
@@ -247,9 +253,10 @@ begin
            where n.schema_name is not null and n.table_name is not null group by 1, 2)
         insert into reactor.outbox (queue, event_id, asset, partition, lake, snapshot_id, changed, cascade, event, committed_at)
           select 'outbox://' || $1, e.event->>'id', t.asset, '', $2, t.snapshot_id, true, true, e.event, t.at
-            from touched t, reactor.asset_updated($1, $2, t.asset, '', t.snapshot_id, null, t.at, '{}', jsonb_build_object(
-              'partition_start', null, 'partition_end', null, 'previous_snapshot_id', null, 'rows_inserted', null, 'rows_deleted', null,
-              'strategy', 'external', 'script', null, 'run_id', null, 'root_run_id', null, 'attempt', 1, 'reason', 'external',
+            from touched t, reactor.asset_updated(reactor.event_source($1, $2), t.asset, '', t.snapshot_id, null, reactor.rfc3339(t.at),
+              jsonb_build_object('sequence', lpad(t.snapshot_id::text, 20, '0')), '{}', jsonb_build_object('asset', t.asset, 'partition', null,
+              'partition_start', null, 'partition_end', null, 'snapshot_id', t.snapshot_id, 'previous_snapshot_id', null, 'rows_inserted', null,
+              'rows_deleted', null, 'strategy', 'external', 'script', null, 'run_id', null, 'root_run_id', null, 'attempt', 1, 'reason', 'external',
               'schema_version', null, 'schema_fingerprint', null, 'schema_changed', t.ddl, 'upstream_snapshots', '[]'::jsonb, 'chain', '[]'::jsonb)) as e(event)
       $q$, '{catalog}', quote_ident('lake_' || l.name)) using p_workspace, l.name;
     exception when undefined_table or invalid_schema_name then
@@ -290,7 +297,7 @@ begin
   if mark ? 'setup' then return null; end if;
   perform set_config('idle_in_transaction_session_timeout', '5s', true), set_config('lock_timeout', '5s', true);    -- 1: DuckLake sends COMMIT apart
   execute format('select snapshot_time from %I.ducklake_snapshot where snapshot_id = $1', tg_table_schema) into at using new.snapshot_id;
-  perform reactor.complete((mark->>'run')::uuid, coalesce(mark->'rows', '[]'), lake, new.snapshot_id, at);
+  perform reactor.complete((mark->>'run')::uuid, coalesce(mark->'rows', '[]'), lake, new.snapshot_id, coalesce(at, clock_timestamp()));
   return null;
 end $$;
 
