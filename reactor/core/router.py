@@ -6,9 +6,10 @@ Kafka's records are not routed here: a span comes split already, by the routing 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 from reactor.domain.events import AssetUpdated
-from reactor.domain.partitions import Calendar, CalendarError
+from reactor.domain.partitions import NoSlice, calendar_of
 from reactor.domain.runs import CHAIN_MAX
 from reactor.domain.scripts import Partitioning, Script
 from reactor.domain.spans import WHOLE
@@ -35,7 +36,7 @@ def targets(script: Script, own: Partitioning | None, event: AssetUpdated, produ
         return (WHOLE,)
     try:
         return _mapped(own, producer if event.partition else None, event)
-    except CalendarError as e:
+    except NoSlice as e:
         return Skip("before_start" if e.reason == "before_start" else "expired")
 
 
@@ -51,16 +52,11 @@ def _mapped(own: Partitioning, producer: Partitioning | None, event: AssetUpdate
     """Same grain: itself; finer: the slice that holds it; coarser: all slices inside; unpartitioned: the bucket of the commit's time."""
     if own.kind == "dynamic":
         return (event.partition,) if producer is not None else Skip("fan_out")  # a whole table: every key may have changed
-    calendar = Calendar(own)
+    calendar = calendar_of(own)
     if producer is None:
         return (calendar.slice_of(int(event.committed_at * 1_000_000)).identity,)
-    its = Calendar(producer).parse(event.partition)
-    at = its.start
-    found: list[str] = []
-    while at < its.end and (own.identity != producer.identity or not found):
-        one = calendar.slice_of(at)
-        found.append(one.identity)
-        at = one.end
-        if len(found) > FAN_OUT_MAX:
-            return Skip("fan_out")
-    return tuple(found)
+    its = calendar_of(producer).parse(event.partition)
+    if own.identity == producer.identity:
+        return (calendar.parse(event.partition).identity,)
+    found = tuple(one.identity for one in islice(calendar.overlapping(its.start, its.end), FAN_OUT_MAX + 1))
+    return found if 0 < len(found) <= FAN_OUT_MAX else Skip("fan_out" if found else "before_start")

@@ -21,7 +21,7 @@ from reactor.core.engine import Engine
 from reactor.core.examination import Anew, Halted, Lost, examine
 from reactor.domain.scripts import Routing
 from reactor.domain.spans import Consumer, Position, PositionKey, SourcePartition, Span
-from reactor.ports import Clock, LogBounds, NewPosition, RawSpan, Source, Splitter, State
+from reactor.ports import Clock, LogBounds, NewPosition, RawSpan, Splitter, State
 from reactor.runtime.loop import Loop
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,6 @@ class SourceIntake:
     """
 
     tag: str
-    source: Source
     loop: Loop
     state: State
     splitter: Splitter
@@ -90,6 +89,10 @@ class SourceIntake:
         """Split it, and hand it to the loop; spans of one group stay in order."""
         feed = Feed(self.tag, span.source_partition)
         await self.loop.offer(feed, await self.split(feed, span))
+
+    async def offer_events(self, span: Span) -> None:
+        """A span of events is routed by the core."""
+        await self.loop.offer(Feed(self.tag, span.source_partition), span)
 
     async def out_of_range(self, partition: SourcePartition, bounds: LogBounds) -> int | None:
         """Look at the positions again: a jump, a reset, or still halted."""

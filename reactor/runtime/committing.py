@@ -1,0 +1,172 @@
+"""The commit of a managed run, and who says what happened (commit.md 3 and 6).
+
+    process lock { write ─▶ advisory lock { COMMIT } } ─▶ verdict ─▶ completed | complete | abort
+
+COMMIT's answer is never believed: it answered OK without a commit, and error after one. The run row decides, asked on another connection.
+The rows that were staged and the files that were written are kept until it has spoken, however long PostgreSQL is away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from anyio import to_thread
+
+from reactor.core.effects import StartRun
+from reactor.domain.events import RunRequested
+from reactor.domain.partitions import window
+from reactor.domain.runs import PartitionCounts
+from reactor.errors import Conflict, LakeHalted, Outage, RunFailed
+from reactor.ports import Lake, NewRun, PartitionTokens, SliceInput, Staged, StageOrder, State, Written
+from reactor.runtime.outages import until_it_answers
+from reactor.runtime.triggers import events_of
+from reactor.telemetry import Telemetry
+
+logger = logging.getLogger(__name__)
+
+COMMIT_LOCK_SECONDS = 5.0
+"""How long a COMMIT queues behind those of other replicas; then it goes on, for the token keeps the truth."""
+COMMIT_DEADLINE_SECONDS = 60.0
+"""A COMMIT that has not come back by then is asked about, and its DuckDB instance is given up."""
+
+
+@dataclass(slots=True)
+class Committer:
+    """One DuckDB instance and the locks before it. `halted`: the lake published without its trigger, nothing may be written."""
+
+    state: State
+    lake: Lake
+    telemetry: Telemetry
+    halted: str = ""
+    _locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+
+    async def commit(self, run: NewRun, staged: Staged) -> tuple[bool, bool]:
+        """(whether the run is completed, whether what was staged is still there). Raises `RunFailed`, `RunBlocked`, `LakeHalted`."""
+        if self.halted:
+            raise LakeHalted(self.halted)
+        before = await until_it_answers(partial(self.state.last_snapshot, run.lake))
+        try:
+            async with self._locks[run.lake]:
+                written = await to_thread.run_sync(staged.write, run.run_id)
+                answer = await self._commit(run, staged) if written.changed else None
+        except (Conflict, Outage) as error:
+            self._refused(run, "conflict", error)
+            return await self._given_up(run), True
+        if answer is None:
+            return await self.complete(run, written.counts), True
+        done = await self._verdict(run, before, written, answered=answer == "ok")
+        if done:
+            self.telemetry.rows_written.labels(run.consumer, "insert").inc(sum(c.inserted for c in written.counts))
+            self.telemetry.rows_written.labels(run.consumer, "delete").inc(sum(c.deleted for c in written.counts))
+        if answer == "lost":
+            await to_thread.run_sync(self.lake.rebuild)
+            return done, False
+        await to_thread.run_sync(partial(staged.settled, committed=done))
+        return done, True
+
+    async def _commit(self, run: NewRun, staged: Staged) -> str:
+        """`ok`, `error`, or `lost`: it did not come back in time."""
+        async with self.state.commit_lock(run.lake, COMMIT_LOCK_SECONDS):
+            with self.telemetry.commit_duration(run.lake):
+                commit = asyncio.ensure_future(asyncio.to_thread(staged.commit))
+                done, _ = await asyncio.wait({commit}, timeout=COMMIT_DEADLINE_SECONDS)
+        if not done:
+            commit.add_done_callback(lambda late: late.exception())
+            return "lost"
+        if (error := commit.exception()) is None:
+            return "ok"
+        self._refused(run, "token" if "RF001" in str(error) else "conflict", error)
+        return "error"
+
+    async def _verdict(self, run: NewRun, before: int, written: Written, *, answered: bool) -> bool:
+        """Whether the run is completed: the table of commit.md 6."""
+        verdict = await until_it_answers(partial(self.state.verdict, run.run_id, run.lake, before))
+        match verdict.kind:
+            case "completed":
+                return True
+            case "trigger_missing":
+                self.halted = (
+                    f"lake {run.lake} has no commit trigger, so it publishes rows without their positions. Nothing more is written. "
+                    "Run `reactor doctor`, then start again: the trigger is made at start."
+                )
+                raise LakeHalted(self.halted)
+            case "running" if answered:
+                return await self.complete(run, written.counts)
+            case "running":
+                return await self._given_up(run)
+            case _:
+                return False
+
+    async def complete(self, run: NewRun, counts: Sequence[PartitionCounts]) -> bool:
+        """A run without a snapshot: its positions and freshness move all the same."""
+        try:
+            await until_it_answers(partial(self.state.complete, run.run_id, counts))
+        except Conflict as error:
+            self._refused(run, "token", error)
+            return await self._given_up(run)
+        return True
+
+    async def _given_up(self, run: NewRun) -> bool:
+        """Abort it, which waits for a commit that is still on its way; if that wins, the run is completed."""
+        return await until_it_answers(partial(self.state.abort, run.run_id)) == "completed"
+
+    def _refused(self, run: NewRun, reason: str, error: BaseException) -> None:
+        self.telemetry.commits_refused.labels(lake=run.lake, reason=reason).inc()
+        extra = {"event": "commit_refused", "asset": run.consumer, "run_id": str(run.run_id), "error.type": type(error).__name__}
+        logger.info("commit refused (%s): it is tried again from what is stored", reason, extra=extra)
+
+
+@dataclass(slots=True)
+class ManagedWork:
+    """A managed SELECT: staged once, written as often as it is refused."""
+
+    start: StartRun
+    committer: Committer
+    staged: Staged | None = None
+    tokens: PartitionTokens | None = None
+
+    async def prepare(self, tokens: PartitionTokens) -> None:
+        """Stage; again if the SELECT read its own target and that has changed, or if the instance was given up."""
+        script, before, self.tokens = self.start.script, self.tokens, tokens
+        reads_itself = script.managed is not None and script.managed.asset in script.body.reads
+        if self.staged is not None and reads_itself and before is not None and before.tokens != tokens.tokens:
+            await self.close()
+        if self.staged is None:
+            replaces = any(isinstance(e, RunRequested) and e.replace_slice for e in events_of(self.start))
+            order = StageOrder(script, [self._input(i) for i in range(len(self.start.slices))], replace_slice=replaces)
+            self.staged = await to_thread.run_sync(self.committer.lake.stage, order)
+
+    def describe(self, run: NewRun) -> NewRun:
+        """With the schema that the table will have, and the SQL that was run."""
+        if self.staged is None:
+            return run
+        return replace(run, schema=self.staged.schema, compiled_sql=self.staged.compiled_sql, drift=self.staged.drift)
+
+    async def commit(self, run: NewRun) -> bool:
+        """See `Committer.commit`."""
+        if self.staged is None:
+            raise RunFailed("nothing was staged")
+        done, there = await self.committer.commit(run, self.staged)
+        if done:
+            for outcome, n in self.staged.outcomes.items():
+                self.committer.telemetry.events_settled.labels(run.consumer, outcome).inc(n)
+        if not there:
+            self.staged = None
+        return done
+
+    async def close(self) -> None:
+        """Drop the staged tables."""
+        if self.staged is not None:
+            staged, self.staged = self.staged, None
+            await to_thread.run_sync(staged.close)
+
+    def _input(self, i: int) -> SliceInput:
+        s = self.start.slices[i]
+        begin, end = window(self.start.script.header.partitioned, s.asset_partition) if s.asset_partition else (None, None)
+        parts = [(p, piece.lo, piece.hi, piece.payload) for p, _, pieces in s.parts for piece in pieces if not isinstance(piece.payload, tuple)]
+        return SliceInput(s.asset_partition, begin, end, parts)

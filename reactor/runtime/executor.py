@@ -1,0 +1,209 @@
+"""Carries runs out, and answers the engine with what became of them (commit.md 3, 5, 6, 9).
+
+    StartRun ─▶ lease of the lane ─▶ tokens ─▶ prepare (stage the SELECT) ─▶ run row ─▶ commit (`committing`, `programs`) ─▶ Outcome
+    WriteAgain ─▶ wait ─▶ tokens ─▶ run row ─▶ commit of what is prepared, with new claims
+
+A run that is refused is never an error: the outcome carries what is stored now, and the engine decides. The script's own failure is
+recorded as a run that `failed`. An outage before anything was written defers the run; from then on it is waited out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import anyio
+
+from reactor.core.effects import Committed, Deferred, Failed, Outcome, Refused, StartRun, Ticket, WriteAgain
+from reactor.domain.events import RunRequested
+from reactor.domain.partitions import window
+from reactor.domain.runs import new_run_id
+from reactor.domain.spans import UNROUTED, PositionClaim, Token
+from reactor.errors import Conflict, Outage, RunBlocked, RunFailed
+from reactor.ports import Clock, Epoch, NewRun, PartitionClaim, PartitionTokens, State
+from reactor.runtime.outages import until_it_answers
+from reactor.runtime.triggers import events_of, trigger_of
+from reactor.telemetry import Telemetry
+
+logger = logging.getLogger(__name__)
+
+AGAIN_MIN_SECONDS, AGAIN_MAX_SECONDS = 0.05, 5.0
+LEASE_SECONDS, RENEW_SECONDS = 15.0, 5.0
+LOADERS_MAX = 4
+"""Managed runs between staging and COMMIT: each may need 100 to 150 MB."""
+PROGRAMS_MAX = 8
+"""Programs that run at once."""
+
+
+class Work(Protocol):
+    """What one run does. It lives as long as its run is refused and tried again."""
+
+    async def prepare(self, tokens: PartitionTokens) -> None:
+        """Whatever can be done before there is a run row, unless it is done. Raises `RunFailed`, `RunBlocked`, `Outage`."""
+        ...
+
+    def describe(self, run: NewRun) -> NewRun:
+        """The run row, with what `prepare` found."""
+        ...
+
+    async def commit(self, run: NewRun) -> bool:
+        """Commit with the claims of the run row; False: it was refused. Raises `RunFailed`, `RunBlocked`."""
+        ...
+
+    async def close(self) -> None:
+        """Drop what was prepared."""
+        ...
+
+
+@dataclass(slots=True)
+class Flight:
+    """A run between its effects."""
+
+    start: StartRun
+    work: Work
+
+
+class Executor:
+    """All runs of this replica. `work_for`: how a script works; `lake_of`: in which lake. `on_restored`: the database is another one."""
+
+    def __init__(self, *, state: State, clock: Clock, holder: str, epoch: Epoch, work_for: Callable[[StartRun], Work],
+                 lake_of: Callable[[StartRun], str], on_restored: Callable[[Epoch], None], telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+        self._state, self._clock, self._holder, self._epoch = state, clock, holder, epoch
+        self._work_for, self._lake_of, self._on_restored = work_for, lake_of, on_restored
+        self._flights: dict[Ticket, Flight] = {}
+        self._loaders, self._programs = anyio.Semaphore(LOADERS_MAX), anyio.Semaphore(PROGRAMS_MAX)
+
+    async def start(self, start: StartRun) -> Outcome:
+        """Answers `StartRun`."""
+        try:
+            if start.exclusive and not await self._state.lease(_lease(start), self._holder, LEASE_SECONDS):
+                return Deferred(start.ticket)
+        except Outage:
+            return Deferred(start.ticket)
+        flight = self._flights[start.ticket] = Flight(start, self._work_for(start))
+        return await self._fly(flight, start.claims)
+
+    async def again(self, again: WriteAgain) -> Outcome:
+        """Answers `WriteAgain`."""
+        await asyncio.sleep(min(AGAIN_MAX_SECONDS, AGAIN_MIN_SECONDS * 2.0 ** min(again.refusals - 1, 10)))
+        return await self._fly(self._flights[again.ticket], again.claims)
+
+    async def discard(self, ticket: Ticket) -> None:
+        """Carries out `Discard`."""
+        if flight := self._flights.pop(ticket, None):
+            await flight.work.close()
+            if flight.start.exclusive:
+                await self._release(flight.start)
+
+    async def _fly(self, flight: Flight, claims: Sequence[PositionClaim]) -> Outcome:
+        slots = self._loaders if flight.start.script.managed else self._programs
+        async with self._lease_renewed(flight.start), slots:
+            began_at = self._clock.now()
+            outcome = await self._attempt(flight, claims)
+        ended = {Committed: "completed", Failed: "failed"}.get(type(outcome), "aborted")
+        self._telemetry.run_duration.labels(flight.start.consumer, ended).observe(self._clock.now() - began_at)
+        if not isinstance(outcome, Refused):
+            await self.discard(flight.start.ticket)
+        return outcome
+
+    async def _attempt(self, flight: Flight, claims: Sequence[PositionClaim]) -> Outcome:
+        """One run row, one transaction."""
+        start, work = flight.start, flight.work
+        tokens = await until_it_answers(partial(self._tokens, start))
+        if tokens.epoch != self._epoch:
+            self._epoch = tokens.epoch
+            self._on_restored(tokens.epoch)
+            return Refused(start.ticket, {})
+        run = await self._run(start, claims, tokens)
+        try:
+            await work.prepare(tokens)
+        except (RunFailed, RunBlocked) as error:
+            return await self._failed(start, run, error, recorded=False)
+        except (Outage, Conflict) as error:
+            logger.warning("%s waits: %s", start.consumer, error, extra={"event": "run_deferred", "asset": start.consumer})
+            return Deferred(start.ticket)
+        run = work.describe(run)
+        await until_it_answers(partial(self._state.insert_run, run))
+        try:
+            done = await work.commit(run)
+        except (RunFailed, RunBlocked) as error:
+            return await self._failed(start, run, error, recorded=True)
+        if done:
+            extra = {"event": "run_completed", "asset": start.consumer, "script": start.script.path, "run_id": str(run.run_id),
+                     "partition": run.trigger.partition, "attempt": start.attempt}
+            logger.info("%s completed", start.consumer, extra=extra)
+            return Committed(start.ticket, Token(run.run_id))
+        return Refused(start.ticket, await until_it_answers(partial(self._state.load, [c.key for c in claims])))
+
+    # -- the run row
+
+    async def _tokens(self, start: StartRun) -> PartitionTokens:
+        managed = start.script.managed
+        return await self._state.partition_tokens(start.consumer, [s.asset_partition for s in start.slices] if managed else [])
+
+    async def _run(self, start: StartRun, claims: Sequence[PositionClaim], tokens: PartitionTokens) -> NewRun:
+        script, managed = start.script, start.script.managed
+        upstream = await until_it_answers(partial(self._state.upstream_snapshots, [e.uri for e in script.edges if e.kind == "asset"]))
+        now = self._clock.now()
+        run_id = new_run_id(now, secrets.token_bytes(10))
+        requests = [e for e in events_of(start) if isinstance(e, RunRequested)]
+        return NewRun(
+            run_id, script, start.consumer, self._lake_of(start), trigger_of(start, run_id, now, upstream), claims,
+            [_partition(start, s.asset_partition, tokens) for s in start.slices] if managed else [],
+            strategy=managed.strategy if managed else None, cascade=all(r.cascade for r in requests), actor=requests[-1].actor if requests else "",
+        )
+
+    async def _failed(self, start: StartRun, run: NewRun, error: RunFailed | RunBlocked, *, recorded: bool) -> Outcome:
+        """Recorded as a run that failed; final if no retry follows."""
+        blocking = isinstance(error, RunBlocked)
+        final = start.last_attempt or (blocking and len(start.slices) == 1)
+        row = (run.run_id, None) if recorded else (None, run)
+        await until_it_answers(partial(self._state.fail, *row, str(error), final=final))
+        extra = {"event": "run_failed", "asset": start.consumer, "script": start.script.path, "run_id": str(run.run_id), "attempt": start.attempt,
+                 "partition": run.trigger.partition, "error.type": type(error).__name__}
+        logger.error("run failed: %s", error, extra=extra)
+        return Failed(start.ticket, str(error), blocking)
+
+    # -- the lane's lease
+
+    @asynccontextmanager
+    async def _lease_renewed(self, start: StartRun) -> AsyncIterator[None]:
+        if not start.exclusive:
+            yield
+            return
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._renew, start)
+            yield
+            tasks.cancel_scope.cancel()
+
+    async def _renew(self, start: StartRun) -> None:
+        while True:
+            await anyio.sleep(RENEW_SECONDS)
+            try:
+                await self._state.lease(_lease(start), self._holder, LEASE_SECONDS)
+            except Outage:
+                continue  # the token keeps the truth
+
+    async def _release(self, start: StartRun) -> None:
+        try:
+            await self._state.release(_lease(start), self._holder)
+        except Outage:
+            return  # it runs out by itself
+
+
+def _lease(start: StartRun) -> str:
+    return f"lane:{start.consumer}"
+
+
+def _partition(start: StartRun, asset_partition: str, tokens: PartitionTokens) -> PartitionClaim:
+    """Append from `batch` names no token (its position guards it), nor does a slice that only goes to quarantine."""
+    compare = not start.script.appends_batch and asset_partition != UNROUTED
+    begin, end = window(start.script.header.partitioned, asset_partition) if asset_partition else (None, None)
+    return PartitionClaim(asset_partition, compare, tokens.tokens.get(asset_partition) if compare else None, begin, end)

@@ -1,0 +1,31 @@
+"""PostgreSQL away: ask until it answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential_jitter
+
+from reactor.errors import Outage
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+WAIT_MIN_SECONDS, WAIT_MAX_SECONDS = 0.1, 5.0
+
+
+async def until_it_answers(call: Callable[[], Awaitable[T]]) -> T:
+    """The answer of a call that may be repeated, however long the outage is."""
+    async for attempt in AsyncRetrying(
+        retry=retry_if_exception_type(Outage), wait=wait_exponential_jitter(WAIT_MIN_SECONDS, WAIT_MAX_SECONDS), before_sleep=lambda s: _say(s.attempt_number)
+    ):
+        with attempt:
+            return await call()
+    raise AssertionError("unreachable: it is asked for ever")
+
+
+def _say(attempts: int) -> None:
+    if attempts & (attempts - 1) == 0:  # the first, second, fourth, eighth time: an outage must not fill the log
+        logger.warning("PostgreSQL does not answer (asked %d times); nothing is lost, waiting", attempts, extra={"event": "state_away"})

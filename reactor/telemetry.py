@@ -1,0 +1,124 @@
+"""Metric and log names, declared once (conventions 4 and 5).
+
+Each metric stands here with its type, labels and meaning; a label set starts at 0 when its asset or source is known. Logs are ordinary
+`logging` records: `extra` carries the fields, `event` among them; `JsonLines` writes one object a line. No row values, no secrets.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Literal, TextIO
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+
+SETTLED = ("committed", "filtered", "duplicate", "quarantined", "tombstone", "skewed")
+REFUSALS = ("token", "conflict")
+RUN_OUTCOMES = ("completed", "failed", "aborted")
+SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0)
+COMMIT_BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
+
+
+class Telemetry:
+    """The metrics of one service, in a registry of its own."""
+
+    def __init__(self, version: str = "", revision: str = "") -> None:
+        no_created_series: Callable[[], None] = disable_created_metrics
+        no_created_series()
+        r = self.registry = CollectorRegistry()
+        self.build_info = Gauge("reactor_build_info", "What runs here.", ["version", "revision"], registry=r)
+        self.heartbeat = Gauge("reactor_heartbeat_timestamp_seconds", "When a part last turned.", ["role"], registry=r)
+        self.runs = Gauge("reactor_runs", "Runs that wait for or have their lane.", ["asset", "state"], registry=r)
+        self.slices = Gauge("reactor_slices", "Slices by what they wait for.", ["asset", "state"], registry=r)
+        self.slice_oldest_due = Gauge(
+            "reactor_slice_oldest_due_timestamp_seconds", "Since when the oldest due slice waits; absent when none does.", ["asset"], registry=r)
+        self.source_lag = Gauge("reactor_source_lag_events", "Log end minus floor.", ["source", "source_partition"], registry=r)
+        self.source_position = Gauge("reactor_source_position_offset", "Next offset that is not settled.", ["source", "source_partition"], registry=r)
+        self.outbox_oldest = Gauge(
+            "reactor_outbox_oldest_timestamp_seconds", "Time of the oldest event that a publisher has not sent; absent when none waits.",
+            ["publisher"], registry=r)
+        self.asset_last_success = Gauge("reactor_asset_last_success_timestamp_seconds", "End of the last completed run.", ["asset"], registry=r)
+        self.source_events = Counter("reactor_source_events", "Records read.", ["source"], registry=r)
+        self.events_settled = Counter("reactor_events_settled", "Records by what became of them.", ["asset", "outcome"], registry=r)
+        self.decisions = Counter("reactor_decisions", "What the router decided.", ["asset", "outcome", "reason"], registry=r)
+        self.rows_written = Counter("reactor_rows_written", "Rows of the lake.", ["asset", "operation"], registry=r)
+        self.commits_refused = Counter("reactor_commits_refused", "Commits that another writer was before.", ["lake", "reason"], registry=r)
+        self.events_published = Counter("reactor_events_published", "Events by what became of them.", ["publisher", "outcome"], registry=r)
+        self.run_duration = Histogram("reactor_run_duration_seconds", "From start to end.", ["asset", "outcome"], buckets=SECONDS_BUCKETS, registry=r)
+        self._commit_duration = Histogram("reactor_commit_duration_seconds", "COMMIT alone.", ["lake"], buckets=COMMIT_BUCKETS, registry=r)
+        self.build_info.labels(version, revision).set(1)
+
+    def know_asset(self, asset: str) -> None:
+        """Label sets of an asset start at 0."""
+        for outcome in SETTLED:
+            self.events_settled.labels(asset, outcome)
+        for outcome in RUN_OUTCOMES:
+            self.run_duration.labels(asset, outcome)
+        for operation in ("insert", "delete"):
+            self.rows_written.labels(asset, operation)
+        for state in ("queued", "running"):
+            self.runs.labels(asset, state)
+        for state in ("open", "due", "blocked"):
+            self.slices.labels(asset, state)
+        for outcome in ("dispatched", "joined", "skipped"):
+            self.decisions.labels(asset, outcome, "")
+
+    def know_lake(self, lake: str) -> None:
+        """Label sets of a lake start at 0."""
+        for reason in REFUSALS:
+            self.commits_refused.labels(lake, reason)
+        self._commit_duration.labels(lake)
+
+    @contextmanager
+    def commit_duration(self, lake: str) -> Iterator[None]:
+        """Time a COMMIT."""
+        with self._commit_duration.labels(lake).time():
+            yield
+
+
+# ---------------------------------------------------------------------------------------------------------------- logs
+
+SEVERITIES = {"DEBUG": "debug", "INFO": "info", "WARNING": "warning", "ERROR": "error", "CRITICAL": "critical"}
+FIELDS: Sequence[str] = (
+    "event", "asset", "partition", "source", "source_partition", "script", "run_id", "root_run_id", "event_id", "snapshot_id", "attempt", "rows",
+    "duration_seconds", "trace_id", "span_id", "error.type", "error.message", "lake", "publisher", "reason",
+)
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: timestamp, severity, event, message, and the fields that are known."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """A record as a line."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        line: dict[str, object] = {
+            "timestamp": at, "severity": SEVERITIES.get(record.levelname, "info"), "event": getattr(record, "event", "log"),
+            "message": record.getMessage(),
+        }
+        line |= {name: value for name in FIELDS[1:] if (value := getattr(record, name, None)) is not None}
+        if record.exc_info and record.exc_info[1] is not None:
+            line.setdefault("error.type", type(record.exc_info[1]).__name__)
+            line.setdefault("error.message", str(record.exc_info[1]))
+        return json.dumps(line, default=str)
+
+
+class Words(logging.Formatter):
+    """For a terminal: time, severity, message."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S")
+
+
+def start_logging(stream: TextIO | None = None, *, level: str = "info", form: Literal["json", "text"] = "json") -> None:
+    """All of this process's logs to one stream (default: stderr)."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonLines() if form == "json" else Words())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    for noisy in ("aiokafka", "asyncio"):
+        logging.getLogger(noisy).setLevel("WARNING")
