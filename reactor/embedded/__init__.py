@@ -16,8 +16,8 @@ Failure handling.
   is no such call (macOS), the next start ends them. PostgreSQL repairs itself from its log, the broker never kept anything.
 - Ctrl-C reaches the holder alone: each part has a session of its own, because `serve` needs them to the end of its drain.
 - The kept port was taken meanwhile: another one is chosen and kept. Ports come from below the range of outgoing connections.
-- PostgreSQL refuses root. As root it runs in a user namespace in which root's files belong to an ordinary user; if there are no user
-  namespaces, as `nobody`. A folder that belongs to another user is run as that user. No folder above is ever opened to others.
+- PostgreSQL refuses root, and a user without a name. For these it runs in a user namespace in which their files belong to `nobody`; where root
+  may make none, as `nobody` itself. Data that belongs to another user is run as that user. No folder above is ever opened to others.
 - The broker keeps everything it was sent in memory and forgets it when it stops: each start is a new cluster, with a new cluster id, so
   positions of an old one never apply.
 

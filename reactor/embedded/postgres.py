@@ -7,6 +7,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -101,6 +102,8 @@ class EmbeddedPostgres:
 
     def _ways(self) -> Iterator[tuple[str, int]]:
         """(the user for `launch`, the owner that the folder needs). Data that is there already stays with its owner."""
+        if sys.platform != "linux":
+            return
         owner = self._folder.path.stat().st_uid
         if self._data.exists() and owner != os.geteuid():
             yield str(owner), owner

@@ -32,8 +32,8 @@ async def ask(url):
         await connection.close()
 
 with EmbeddedParts(Path(sys.argv[1])) as parts:
-    print(parts.state_url, parts.bootstrap_servers, flush=True)
     try:
+        print(parts.state_url, parts.bootstrap_servers, flush=True)
         sys.stdin.read()
     except KeyboardInterrupt:
         print(asyncio.run(ask(parts.state_url)), flush=True)
