@@ -172,6 +172,8 @@ class Header:
     on_failure: str | None = None
     pre_run: str | None = None
     read_pinned: bool = False
+    others: tuple[tuple[str, object], ...] = ()
+    """Keyword and value of annotations that came from outside (AN-25)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,163 @@
+"""What a run's rows are: `batch` (the columns of the payload), `partitioned` (the slice they go to)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final, Literal, get_args
+
+from reactor.domain.annotations.keyword import Keyword
+from reactor.domain.annotations.line import Line
+from reactor.domain.annotations.scan import Word
+from reactor.domain.annotations.types import UNFIT, TypeReader, unquoted
+from reactor.domain.annotations.values import day, event_time, json_path, zone
+from reactor.domain.assets import quoted
+from reactor.domain.diagnostics import Malformed
+from reactor.domain.partitions import format_problem
+from reactor.domain.scripts import BatchColumn, Header, Partitioning, PartitionKind
+from reactor.domain.spelling import nearest
+
+METADATA_COLUMNS: Final = (
+    "_topic", "_source_partition", "_offset", "_timestamp", "_key", "_headers", "_object", "_etag", "_event_time", "_op",
+)
+"""What `batch` has beside the declared columns."""
+RESERVED_COLUMN_PREFIX: Final = "_wm_"
+_NESTING = re.compile(r""""(?:[^"]|"")*"|'(?:[^']|'')*'|[(\[{]|[)\]}]|,""")
+_GLUED = re.compile(r"[^ \t]+")
+_CONSTRAINTS: Final = frozenset({"NOT", "NULL", "DEFAULT", "PRIMARY", "UNIQUE", "CHECK", "REFERENCES", "COLLATE", "GENERATED", "AS"})
+_KINDS: Final[tuple[PartitionKind, ...]] = get_args(PartitionKind)
+_OTHER_KINDS: Final = {
+    "hour": "hourly", "day": "daily", "week": "weekly", "month": "monthly", "key": "dynamic", "h": "hourly", "d": "daily", "w": "weekly",
+    "m": "monthly", "date": "daily",
+}
+
+
+class Batch(Keyword[tuple[BatchColumn, ...]]):
+    """`batch <col> <type>[, …]`: typed columns decoded from the payload, by exact name."""
+
+    word, form, refuses = "batch", "batch <column> <type>[, …]", True
+
+    def parse(self, line: Line) -> tuple[BatchColumn, ...]:
+        """One column after the other; each mistake is reported."""
+        if not line.rest:
+            line.error(line.keyword_range, "`batch` needs columns", "batch id BIGINT, name VARCHAR", code="missing")
+        columns: list[BatchColumn] = []
+        for start, end in _segments(line.rest) if line.rest else ():
+            try:
+                columns.append(self._column(line, start, end, columns))
+            except Malformed as wrong:
+                line.error(line.at(wrong.offset, wrong.length or 1), wrong.message, wrong.suggestion, code=wrong.code)
+        return tuple(columns)
+
+    def compile(self, header: Header, value: tuple[BatchColumn, ...]) -> Header:
+        """The columns of `batch`."""
+        return replace(header, batch=value)
+
+    def _column(self, line: Line, start: int, end: int, before: list[BatchColumn]) -> BatchColumn:
+        reader = TypeReader(line.rest[:end], start)
+        name = _name(reader)
+        at = reader.at
+        if reader.peek() is None:
+            raise _wrong(line.rest, start, f"`{name}` has no type: a column is a name, a blank and a type")
+        spelt = reader.type()
+        if (behind := reader.peek()) is not None:
+            raise self._behind(reader, name, behind.text)
+        if name.lower() in (column.name.lower() for column in before):
+            raise _wrong(line.rest[:at], start, f"the column `{name}` stands here twice", code="repeated")
+        if name.lower() in METADATA_COLUMNS or name.lower().startswith(RESERVED_COLUMN_PREFIX):
+            raise _wrong(line.rest[:at], start, f"`{name}` is a column that Reactor adds itself", code="reserved")
+        type_at = at + len(line.rest[at:end]) - len(line.rest[at:end].lstrip())
+        for unfit in sorted(reader.used & UNFIT.keys()):
+            why = f" ({UNFIT[unfit]})" if UNFIT[unfit] else ""
+            line.tell(line.at(type_at, len(line.rest[type_at:end].rstrip())), "unfit-type", f"a lake cannot keep {unfit}{why}: cast it in the SELECT")
+        return BatchColumn(name, spelt)
+
+    def _behind(self, reader: TypeReader, name: str, text: str) -> Malformed:
+        if text.upper() in _CONSTRAINTS:
+            hint = f"data_test not_null {name}" if text.upper() == "NOT" else None
+            return reader.wrong("a column of `batch` is a name and a type, nothing more", hint)
+        return reader.wrong(f"a comma is missing before `{text}`", f", {text}")
+
+
+def _segments(text: str) -> Iterator[tuple[int, int]]:
+    """The stretches between commas that stand in no parentheses and no quotes."""
+    depth = start = 0
+    for found in _NESTING.finditer(text):
+        if found[0] in "([{":
+            depth += 1
+        elif found[0] in ")]}":
+            depth -= 1
+        elif found[0] == "," and depth <= 0:
+            yield start, found.start()
+            start = found.end()
+    yield start, len(text)
+
+
+def _name(reader: TypeReader) -> str:
+    start = reader.at
+    token = reader.next()
+    if token is None:
+        raise _wrong(reader.text, max(start - 1, 0), "a column is missing beside the comma")
+    glued = _GLUED.match(reader.text, token.start)
+    text = glued[0] if glued and not token.text.startswith('"') else reader.text[token.start:reader.at]
+    if token.kind != "name" or text != token.text:
+        close = text[:-1] if text.endswith(":") else quoted(text.replace('"', "")) if token.text not in "()" else None
+        raise Malformed(f"`{text}` is no name of a column: quotes hold what is no plain word", close, offset=token.start, length=len(text))
+    return unquoted(token.text)
+
+
+def _wrong(text: str, start: int, message: str, code: str = "bad-value") -> Malformed:
+    """About the word that begins at or behind `start`."""
+    found = _GLUED.search(text, start)
+    offset, length = (found.start(), len(found[0])) if found else (min(start, len(text) - 1), 1)
+    return Malformed(message, offset=offset, length=length, code=code)
+
+
+class Partitioned(Keyword[Partitioning]):
+    """`partitioned hourly|daily|weekly|monthly …`, `partitioned dynamic key=$.a.b`."""
+
+    word, refuses = "partitioned", True
+    form = "partitioned hourly|daily|weekly|monthly [tz= format= start= event_time=], or partitioned dynamic key=$.a.b"
+
+    def parse(self, line: Line) -> Partitioning:
+        """The kind and its options; those of another kind are mistakes."""
+        kind = line.take("a kind", _kind, None)
+        zone_name, layout = line.option("tz", zone), line.option("format", _text)
+        start, when = line.option("start", day), line.option("event_time", event_time)
+        key = line.option("key", json_path)
+        line.close()
+        if kind == "dynamic":
+            self._dynamic(line)
+        elif kind is not None:
+            self._timed(line, kind, layout)
+        return Partitioning(kind or "daily", zone_name or "UTC", layout, start, when, key)
+
+    def compile(self, header: Header, value: Partitioning) -> Header:
+        """The slices of this script."""
+        return replace(header, partitioned=value)
+
+    def _dynamic(self, line: Line) -> None:
+        if not line.names("key"):
+            line.error(line.place("a kind"), "`dynamic` needs the path of its key", "key=$.member", code="missing")
+        for option in ("tz", "format", "start", "event_time"):
+            if line.names(option):
+                line.error(line.place(option), f"`{option}=` has no meaning for `dynamic`: its slices are keys, not times", code="unknown-option")
+
+    def _timed(self, line: Line, kind: Literal["hourly", "daily", "weekly", "monthly"], layout: str | None) -> None:
+        if line.names("key"):
+            line.error(line.place("key"), f"`key=` has no meaning for `{kind}`", "dynamic", code="unknown-option")
+        if layout is not None and (problem := format_problem(kind, layout)):
+            line.error(line.place("format="), problem, code="folding-format")
+
+
+def _kind(word: Word) -> PartitionKind:
+    for kind in _KINDS:
+        if word.text == kind:
+            return kind
+    close = _OTHER_KINDS.get(word.text.lower()) or nearest(word.text, _KINDS)
+    raise Malformed(f"`{word.text}` is no kind: {', '.join(f'`{kind}`' for kind in _KINDS)}", close, code="unknown-value")
+
+
+def _text(word: Word) -> str:
+    return word.text
