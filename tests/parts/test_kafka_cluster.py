@@ -33,7 +33,7 @@ async def produce(bootstrap_servers: str, name: str, values: list[bytes], transa
         await producer.stop()
 
 
-async def consume(bootstrap_servers: str, name: str, count: int) -> list[bytes]:
+async def consume(bootstrap_servers: str, name: str, count: int) -> list[bytes | None]:
     consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap_servers, isolation_level="read_committed", enable_auto_commit=False)
     await consumer.start()
     try:
