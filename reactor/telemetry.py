@@ -10,7 +10,7 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Literal, TextIO
 
@@ -72,6 +72,12 @@ class Telemetry:
         for reason in REFUSALS:
             self.commits_refused.labels(lake, reason)
         self._commit_duration.labels(lake)
+
+    @staticmethod
+    def forget(gauge: Gauge, *labels: str) -> None:
+        """A series that has nothing to say is absent."""
+        with suppress(KeyError):
+            gauge.remove(*labels)
 
     @contextmanager
     def commit_duration(self, lake: str) -> Iterator[None]:

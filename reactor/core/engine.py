@@ -120,6 +120,11 @@ class Engine:
         wanted = set(feeds)
         return any(_feed(lane, ledger) in wanted for lane, running in self._runs.values() for ledger in running.ledgers)
 
+    @property
+    def running(self) -> bool:
+        """Whether any run or settle is in flight."""
+        return bool(self._runs)
+
     def unassigned(self, feeds: Iterable[Feed]) -> None:
         """They went elsewhere: forget what was read."""
         for feed in feeds:
@@ -146,13 +151,21 @@ class Engine:
         if stored.routing == lane.routing.fingerprint:
             lane.took_over.add(feed.source_partition)
 
+    def reload(self, keys: Iterable[PositionKey]) -> list[Effect]:
+        """What is believed or read of these is wrong (their range was lost, they were reset): load them anew."""
+        wanted = [key for key in keys if key.consumer in self.lanes]
+        for key in wanted:
+            self.lanes[key.consumer].ledgers.pop(key.source_partition, None)
+            self._touch(self.lanes[key.consumer])
+        return [Load(tuple(wanted))] if wanted else []
+
+    def reload_behind(self, feed: Feed, offset: int) -> list[Effect]:
+        """The log no longer holds `offset`: whoever still wants to read there is loaded, and so examined, anew."""
+        return self.reload([ledger.key for _, ledger in list(self.feeds.ledgers(feed)) if min(ledger.low, ledger.head) <= offset])
+
     def forget_all(self) -> list[Effect]:
         """The database is another one (restored, failed over): whatever is believed must be loaded again."""
-        keys = tuple(PositionKey(lane.consumer, p) for lane in self.lanes.values() for p in lane.ledgers)
-        for lane in self.lanes.values():
-            lane.ledgers.clear()
-            self._touch(lane)
-        return [Load(keys)] if keys else []
+        return self.reload([PositionKey(lane.consumer, p) for lane in self.lanes.values() for p in lane.ledgers])
 
     # -- reading
 

@@ -130,7 +130,7 @@ class ManagedWork:
     staged: Staged | None = None
     tokens: PartitionTokens | None = None
 
-    async def prepare(self, tokens: PartitionTokens) -> None:
+    async def prepare(self, tokens: PartitionTokens, /) -> None:
         """Stage; again if the SELECT read its own target and that has changed, or if the instance was given up."""
         script, before, self.tokens = self.start.script, self.tokens, tokens
         reads_itself = script.managed is not None and script.managed.asset in script.body.reads

@@ -44,7 +44,7 @@ PROGRAMS_MAX = 8
 class Work(Protocol):
     """What one run does. It lives as long as its run is refused and tried again."""
 
-    async def prepare(self, tokens: PartitionTokens) -> None:
+    async def prepare(self, tokens: PartitionTokens, /) -> None:
         """Whatever can be done before there is a run row, unless it is done. Raises `RunFailed`, `RunBlocked`, `Outage`."""
         ...
 
@@ -164,8 +164,8 @@ class Executor:
         """Recorded as a run that failed; final if no retry follows."""
         blocking = isinstance(error, RunBlocked)
         final = start.last_attempt or (blocking and len(start.slices) == 1)
-        row = (run.run_id, None) if recorded else (None, run)
-        await until_it_answers(partial(self._state.fail, *row, str(error), final=final))
+        run_id, row = (run.run_id, None) if recorded else (None, run)
+        await until_it_answers(partial(self._state.fail, run_id, row, str(error), final=final))
         extra = {"event": "run_failed", "asset": start.consumer, "script": start.script.path, "run_id": str(run.run_id), "attempt": start.attempt,
                  "partition": run.trigger.partition, "error.type": type(error).__name__}
         logger.error("run failed: %s", error, extra=extra)

@@ -1,0 +1,232 @@
+"""Carries effects out, each in a task of its own, and tells the loop what came of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, assert_never
+
+import anyio
+from anyio.abc import TaskGroup
+
+from reactor.core.effects import (
+    CommitPosition,
+    Committed,
+    Discard,
+    Effect,
+    Feed,
+    Load,
+    Outcome,
+    Pause,
+    RangeRead,
+    ReadRange,
+    Resume,
+    Settle,
+    Settled,
+    Skipped,
+    StartRun,
+    Switched,
+    SwitchRouting,
+    WriteAgain,
+)
+from reactor.core.engine import Engine
+from reactor.core.lanes import Lane
+from reactor.domain.spans import Position, PositionKey, SourcePartition, Span
+from reactor.errors import Outage
+from reactor.ports import LogBounds, OutOfRange, Source, State
+from reactor.runtime.executor import Executor
+from reactor.runtime.intake import SourceIntake
+from reactor.runtime.loop import Loop
+from reactor.runtime.outages import until_it_answers
+from reactor.runtime.queues import QueueSource
+from reactor.telemetry import Telemetry
+
+logger = logging.getLogger(__name__)
+
+OWN_READ_BYTES_MAX = 16 * 1024 * 1024
+"""What a reader of one's own brings at once."""
+OWN_READ_RETRY_SECONDS = 1.0
+
+
+class Feeding(Protocol):
+    """What the hands need of a source, whatever it is."""
+
+    intake: SourceIntake
+
+    async def read(self, feed: Feed, lo: int, hi: int) -> Sequence[Span]:
+        """Spans from `lo` on; at least one. Raises `Outage`, `OutOfRange`."""
+        ...
+
+    async def bounds(self, partition: SourcePartition) -> LogBounds | None:
+        """What the log holds now; None: there is no such log, or it cannot be asked."""
+        ...
+
+    def pause(self, partition: SourcePartition, *, paused: bool) -> None:
+        """Hold or release the shared reader."""
+        ...
+
+    async def commit(self, offsets: Mapping[SourcePartition, int]) -> None:
+        """The group offset, a courtesy."""
+        ...
+
+
+@dataclass(slots=True)
+class ExternalFeeding:
+    """A `ports.Source` behind its intake."""
+
+    source: Source
+    intake: SourceIntake
+
+    async def read(self, feed: Feed, lo: int, hi: int) -> Sequence[Span]:
+        """Read and split."""
+        raws = await self.source.read(feed.source_partition, lo, hi, OWN_READ_BYTES_MAX)
+        return [await self.intake.split(feed, raw) for raw in raws]
+
+    async def bounds(self, partition: SourcePartition) -> LogBounds | None:
+        """Ask the source."""
+        return (await self.source.bounds([partition])).get(partition)
+
+    def pause(self, partition: SourcePartition, *, paused: bool) -> None:
+        """Of this source partition only."""
+        (self.source.pause if paused else self.source.resume)([partition])
+
+    async def commit(self, offsets: Mapping[SourcePartition, int]) -> None:
+        """Hand it over."""
+        await self.source.commit(offsets)
+
+
+@dataclass(slots=True)
+class QueueFeeding:
+    """The outbox or the inbox behind its intake."""
+
+    queue: QueueSource
+    intake: SourceIntake
+
+    async def read(self, feed: Feed, lo: int, hi: int) -> Sequence[Span]:
+        """Events need no split."""
+        return await self.queue.read(lo, min(hi, await self.queue.end())) if feed.source_partition == self.queue.partition else ()
+
+    async def bounds(self, partition: SourcePartition) -> LogBounds | None:
+        """From 0 to the next offset."""
+        return LogBounds(None, 0, await self.queue.end()) if partition == self.queue.partition else None
+
+    def pause(self, partition: SourcePartition, *, paused: bool) -> None:
+        """The queue has one source partition."""
+        if partition == self.queue.partition:
+            self.queue.paused = paused
+            self.queue.hint.set()
+
+    async def commit(self, offsets: Mapping[SourcePartition, int]) -> None:
+        """There is no group."""
+
+
+@dataclass(slots=True)
+class Hands:
+    """Implements `loop.Hands`. `feedings`: (tag, source) → what reads it."""
+
+    loop: Loop
+    state: State
+    executor: Executor
+    telemetry: Telemetry
+    tasks: TaskGroup
+    feedings: dict[tuple[str, str], Feeding] = field(default_factory=dict)
+    on_commit: Callable[[], None] = lambda: None
+
+    def carry_out(self, effects: Sequence[Effect]) -> None:
+        """Start a task for whatever takes time."""
+        start = self.tasks.start_soon
+        for effect in effects:
+            match effect:
+                case StartRun():
+                    self.telemetry.decisions.labels(effect.consumer, "dispatched", "").inc()
+                    start(self._run, effect)
+                case WriteAgain():
+                    start(self._again, effect)
+                case Discard():
+                    start(self.executor.discard, effect.ticket)
+                case Settle():
+                    start(self._settle, effect)
+                case Load():
+                    start(self._load, effect.keys)
+                case SwitchRouting():
+                    start(self._switch, effect)
+                case ReadRange():
+                    start(self._read, effect)
+                case Pause() | Resume():
+                    self._feeding(effect.feed).pause(effect.feed.source_partition, paused=isinstance(effect, Pause))
+                case CommitPosition():
+                    start(self._feeding(effect.feed).commit, {effect.feed.source_partition: effect.offset})
+                case Skipped():
+                    self._say_skipped(effect)
+                case _:
+                    assert_never(effect)
+
+    def _feeding(self, feed: Feed) -> Feeding:
+        return self.feedings[feed.tag, feed.source_partition.source]
+
+    async def _run(self, effect: StartRun) -> None:
+        self._answer(await self.executor.start(effect))
+
+    async def _again(self, effect: WriteAgain) -> None:
+        self._answer(await self.executor.again(effect))
+
+    def _answer(self, outcome: Outcome) -> None:
+        self.loop.tell(lambda engine, now: engine.outcome(outcome, now))
+        if isinstance(outcome, Committed):
+            self.on_commit()
+
+    async def _settle(self, effect: Settle) -> None:
+        token, keys = await until_it_answers(partial(self.state.settle, effect.claims))
+        stored = await until_it_answers(partial(self.state.load, keys)) if keys else {}
+        settled = Settled(effect.ticket, token, {key: stored.get(key) for key in keys})
+        self.loop.tell(lambda engine, _: engine.settled(settled))
+
+    async def _switch(self, effect: SwitchRouting) -> None:
+        done = await until_it_answers(partial(self.state.switch, effect.key, effect.believed, effect.routing))
+        self.loop.tell(lambda engine, _: engine.switched(Switched(effect.ticket, done)))
+
+    async def _load(self, keys: Collection[PositionKey]) -> None:
+        """Through the intake, which makes what is absent and examines what is there."""
+        for key in keys:
+            lane = await self.loop.ask(partial(_lane, key))
+            feeding = self.feedings.get((lane.tag, key.source_partition.source)) if lane else None
+            if lane is None or feeding is None:
+                continue
+            found = await until_it_answers(partial(self._position, feeding, key, lane.routing.fingerprint))
+            if found is not None:
+                self._loaded({key: found})
+
+    def _loaded(self, positions: Mapping[PositionKey, Position]) -> None:
+        def loaded(engine: Engine, now: float) -> Sequence[Effect]:
+            engine.loaded(positions, now)
+            return ()
+
+        self.loop.tell(loaded)
+
+    async def _position(self, feeding: Feeding, key: PositionKey, routing: str) -> Position | None:
+        bounds = await feeding.bounds(key.source_partition)
+        if bounds is None:
+            raise Outage(f"{key.source_partition} cannot be asked what it holds")
+        return (await feeding.intake.positions(key.source_partition, bounds, {key.consumer: routing})).get(key.consumer)
+
+    async def _read(self, effect: ReadRange) -> None:
+        """Answered in any case; a range that was lost has its positions examined anew."""
+        spans: Sequence[Span] = ()
+        try:
+            spans = await self._feeding(effect.feed).read(effect.feed, effect.lo, effect.hi)
+        except Outage:
+            await anyio.sleep(OWN_READ_RETRY_SECONDS)
+        except OutOfRange:
+            self.loop.tell(lambda engine, _: engine.reload_behind(effect.feed, effect.lo))
+        self.loop.tell(lambda engine, now: engine.range_read(RangeRead(effect.ticket, spans), now))
+
+    def _say_skipped(self, effect: Skipped) -> None:
+        self.telemetry.decisions.labels(effect.consumer, "skipped", effect.reason).inc()
+        extra = {"event": "dispatch_skipped", "asset": effect.consumer, "event_id": effect.event_id, "reason": effect.reason}
+        logger.info("%s is not run: %s", effect.consumer, effect.reason, extra=extra)
+
+
+def _lane(key: PositionKey, engine: Engine, _now: float) -> Lane | None:
+    return engine.lanes.get(key.consumer)

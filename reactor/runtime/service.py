@@ -1,0 +1,109 @@
+"""One replica, whole: started, watched, and stopped in order.
+
+start: scripts ─▶ loop ─▶ queues, sources, publishers
+stop:  intake ends ─▶ running runs end (at most `drain_seconds`) ─▶ floors are settled ─▶ all is closed
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import anyio
+from anyio.abc import TaskGroup
+
+from reactor.core.engine import Engine
+from reactor.core.reading import Producers
+from reactor.domain.scripts import Script
+from reactor.ports import Clock, State
+from reactor.runtime.executor import Executor
+from reactor.runtime.hands import ExternalFeeding, Feeding, Hands, QueueFeeding
+from reactor.runtime.loop import Loop
+from reactor.runtime.publishing import Publishing
+from reactor.runtime.supervision import for_ever, periodically
+from reactor.runtime.watching import Liveness, Watcher
+from reactor.telemetry import Telemetry
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT_SECONDS, LOOK_SECONDS, HALTED_SECONDS = 5.0, 2.0, 10.0
+SETTLE_AT_STOP_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class Service:
+    """Everything that runs, put together by `wiring`. `feedings`: (tag, source) → what reads it."""
+
+    engine: Engine
+    loop: Loop
+    executor: Executor
+    state: State
+    liveness: Liveness
+    clock: Clock
+    telemetry: Telemetry
+    feedings: Mapping[tuple[str, str], Feeding]
+    publishers: Sequence[Publishing]
+    drain_seconds: float
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self, scripts: Sequence[Script], producers: Producers) -> None:
+        """Until `stopping` is set and everything has ended in order. Raises what ended a task that should not end."""
+        async with anyio.create_task_group() as tasks:
+            hands = Hands(self.loop, self.state, self.executor, self.telemetry, tasks, dict(self.feedings), self._hint)
+            watcher = Watcher(self.loop, self.liveness, self.clock, self.telemetry, self.feedings)
+            self.loop.tell(lambda engine, _: engine.set_scripts(scripts, producers))
+            start = partial(self._start, tasks)
+            start("loop", partial(self.loop.run, hands))
+            start("heartbeat", partial(periodically, "heartbeat", HEARTBEAT_SECONDS, watcher.keep_alive, anyio.sleep))
+            start("watcher", partial(periodically, "watcher", LOOK_SECONDS, watcher.look, anyio.sleep))
+            start("halted", partial(periodically, "halted", HALTED_SECONDS, watcher.look_at_halted, anyio.sleep))
+            async with anyio.create_task_group() as intake:
+                for name, work in self._readers().items():
+                    self._start(intake, name, work)
+                for publishing in self.publishers:
+                    self._start(intake, f"publisher {publishing.name}", publishing.run)
+                self.ready.set()
+                await self.stopping.wait()
+                logger.info("stopping: intake ends", extra={"event": "service_draining"})
+                intake.cancel_scope.cancel()
+            await self._drain()
+            tasks.cancel_scope.cancel()
+
+    def _readers(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
+        """One task for each distinct reader."""
+        readers: dict[int, tuple[str, Callable[[], Awaitable[None]]]] = {}
+        for (tag, source), feeding in self.feedings.items():
+            match feeding:
+                case ExternalFeeding():
+                    readers[id(feeding)] = (f"source {source} {tag}".strip(), partial(feeding.source.run, feeding.intake))
+                case QueueFeeding():
+                    readers[id(feeding)] = (f"queue {source} {tag}".strip(), partial(feeding.queue.run, feeding.intake))
+                case _:
+                    continue
+        return dict(readers.values())
+
+    def _start(self, tasks: TaskGroup, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        tasks.start_soon(for_ever, name, work, name=name)
+
+    async def _drain(self) -> None:
+        """Running runs end, floors are settled; what is not done by then is done again by whoever comes next."""
+        await self.loop.ask(self._stop_starting)
+        with anyio.move_on_after(self.drain_seconds):
+            await self.loop.until(lambda engine: not engine.running)
+        with anyio.move_on_after(SETTLE_AT_STOP_SECONDS):
+            self.loop.tell(lambda engine, _: engine.settle(engine.lanes.values()))
+            await self.loop.until(lambda engine: not engine.running)
+
+    @staticmethod
+    def _stop_starting(engine: Engine, _now: float) -> None:
+        engine.draining = True
+
+    def _hint(self) -> None:
+        """Something was committed here: look at the outbox now."""
+        for feeding in self.feedings.values():
+            if isinstance(feeding, QueueFeeding):
+                feeding.queue.hint.set()

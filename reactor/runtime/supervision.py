@@ -1,0 +1,34 @@
+"""Tasks that never end by themselves: one that does, or fails, ends the service with its reason."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from reactor.errors import Outage, ReactorError
+
+logger = logging.getLogger(__name__)
+
+
+class TaskEnded(ReactorError):
+    """A task that should run for ever has ended."""
+
+
+async def for_ever(name: str, work: Callable[[], Awaitable[None]]) -> None:
+    """Run an eternal task. Raises `TaskEnded` if it returns; an error is logged with the task's name and raised."""
+    try:
+        await work()
+    except Exception as error:
+        logger.critical("%s failed: %s", name, error, exc_info=error, extra={"event": "task_failed"})
+        raise
+    raise TaskEnded(f"the task {name!r} ended")
+
+
+async def periodically(name: str, seconds: float, work: Callable[[], Awaitable[None]], sleep: Callable[[float], Awaitable[None]]) -> None:
+    """Do something now and then; an outage only skips a turn."""
+    while True:
+        try:
+            await work()
+        except Outage as error:
+            logger.debug("%s skipped: %s", name, error, extra={"event": "turn_skipped"})
+        await sleep(seconds)
