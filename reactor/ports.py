@@ -203,7 +203,7 @@ class Drift:
 class Written:
     """What a lake transaction is about to commit. `changed` False: nothing was written, the run completes without a snapshot.
 
-    `counts` is aligned with the slices of the order. `table_uuid`: of the target, None if it is made by this commit.
+    `counts` is aligned with the slices of the order. A commit that only quarantines has `changed` True and no rows: its assets did not change.
     """
 
     changed: bool
@@ -213,12 +213,40 @@ class Written:
 class Staged(Protocol):
     """One staged run. Its rows survive a refused commit; every method blocks and is called from one worker thread at a time."""
 
-    schema: SchemaVersion
-    drift: Drift
-    compiled_sql: str
-    outcomes: Mapping[str, int]
-    """Records by what became of them: quarantined, tombstone, filtered, skewed (metric `events_settled`)."""
-    rows: int
+    @property
+    def schema(self) -> SchemaVersion | None:
+        """The columns of the table after the commit; None if the run leaves the table alone."""
+        ...
+
+    @property
+    def drift(self) -> Drift:
+        """How the SELECT differs from the table."""
+        ...
+
+    @property
+    def compiled_sql(self) -> str:
+        """What the run executes of the script."""
+        ...
+
+    @property
+    def outcomes(self) -> Mapping[str, int]:
+        """Records by what became of them: quarantined, tombstone, filtered (metric `events_settled`)."""
+        ...
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What the run's result and the log say (rows with a NULL in their key)."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """Staged rows."""
+        ...
+
+    @property
+    def stale(self) -> bool:
+        """Whether what was staged is of no more use (its instance is gone, the table has other columns by now): close it and stage again."""
+        ...
 
     def write(self, run_id: RunId) -> Written:
         """BEGIN, the mark first, the rows. Raises `Conflict`, `RunFailed`, `RunBlocked`, `Outage`; after any of them nothing is open."""
@@ -249,7 +277,7 @@ class Lake(Protocol):
         ...
 
     def ensure_table(self, script: Script) -> UUID | None:
-        """The uuid of the target table; None while it does not exist."""
+        """The uuid of the target table, which is made, empty, if the script reads `batch` and binds; None while there is none."""
         ...
 
     def rebuild(self) -> None:

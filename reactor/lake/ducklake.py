@@ -1,0 +1,84 @@
+"""`reactor.ports.Lake` on DuckDB and DuckLake: the door of this room."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping
+from functools import partial
+from pathlib import Path
+from uuid import UUID
+
+from reactor.domain.assets import LakeTable
+from reactor.domain.scripts import Script
+from reactor.lake.keep import Keep
+from reactor.lake.materialize import StagedRun
+from reactor.lake.session import Instance, InstanceSettings, LakeSettings
+from reactor.lake.stage import stage
+from reactor.lake.tables import file_names, look
+from reactor.ports import StageOrder
+
+
+class DuckLake:
+    """All lakes of an installation, in one DuckDB instance. Every method blocks; all may be called from any thread.
+
+    `keep_path`: where links to new files are kept until their commit is known (folder lakes; default: beside each lake's folder).
+    `skip_unchanged`: whether a replace by equal content writes nothing. Raises `UsageError`, `Outage`.
+    """
+
+    def __init__(
+        self, *, postgres_url: str, lakes: Mapping[str, LakeSettings], default_lake: str = "main", keep_path: Path | None = None,
+        memory_limit_bytes: int | None = None, threads: int | None = None, temp_path: Path | None = None, skip_unchanged: bool = True,
+    ) -> None:  # fmt: skip
+        self._settings = InstanceSettings(postgres_url, dict(lakes), default_lake, memory_limit_bytes, threads, temp_path)
+        self._skip_unchanged = skip_unchanged
+        self._swapping = threading.Lock()
+        self._instance = Instance(self._settings)
+        self._keeps = {lake: _keep(lake, settings.folder, keep_path) for lake, settings in lakes.items() if settings.folder}
+        self.sweep()
+
+    def stage(self, order: StageOrder) -> StagedRun:
+        """See `reactor.ports.Lake`."""
+        instance = self._sound()
+        lake = LakeTable.parse(order.script.managed.asset).lake if order.script.managed else self._settings.default_lake
+        named = partial(self._named, f"lake_{lake}")
+        return stage(instance, order, self._keeps.get(lake), named, skip_unchanged=self._skip_unchanged)
+
+    def ensure_table(self, script: Script) -> UUID | None:
+        """See `reactor.ports.Lake`."""
+        if script.managed is None:
+            return None
+        with self._sound().lent("looking at the table") as cursor:
+            existing = look(cursor, LakeTable.parse(script.managed.asset))
+        return existing.uuid if existing else None
+
+    def sweep(self) -> int:
+        """Look after the files of runs that have ended without a word (at start, and in `maintain`); how many were linked back."""
+        return sum(keep.sweep(partial(self._named, f"lake_{lake}")) for lake, keep in self._keeps.items())
+
+    def rebuild(self) -> None:
+        """See `reactor.ports.Lake`. What was staged before is lost (`stale`)."""
+        with self._swapping:
+            old, self._instance = self._instance, Instance(self._settings)
+        old.retire()
+
+    def close(self) -> None:
+        """See `reactor.ports.Lake`."""
+        self._instance.retire()
+
+    def _sound(self) -> Instance:
+        """The instance, a new one if an INTERNAL error has broken it."""
+        if self._instance.broken:
+            with self._swapping:
+                old = self._instance
+                if old.broken:
+                    self._instance = Instance(self._settings)
+            old.retire()
+        return self._instance
+
+    def _named(self, catalog: str, names: Collection[str]) -> Collection[str]:
+        with self._sound().lent("asking for files of the lake") as cursor:
+            return {str(row[0]) for row in cursor.execute(file_names(catalog, names)).fetchall()}
+
+
+def _keep(lake: str, folder: Path, keep_path: Path | None) -> Keep:
+    return Keep(folder, keep_path / lake if keep_path else folder.parent / f".{folder.name}.keep")

@@ -1,0 +1,184 @@
+"""The script's own SQL: its setup and its SELECT, evaluated once for each slice into the stage table.
+
+Everything happens in one transaction of its own, so that setup and SELECT see one state of the lakes. It commits before anything is
+written: the staged rows outlive every refused commit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from reactor.domain.scripts import Script
+from reactor.errors import RunBlocked
+from reactor.lake.statements.quoting import identifier
+from reactor.lake.statements.staging import DELETED_OUTPUT, STAGE, Latest, Selected, batch_view, mark_deletes, selections, stage
+from reactor.lake.tables import Columns
+
+Resolve = Callable[[str, str], str]
+"""(text of the script, asset partition) → the text with what it says of its asset partition filled in."""
+
+RESERVED_PREFIX = "_wm_"
+
+UNFIT = {
+    "hugeint": "DECIMAL(38,0)", "uhugeint": "DECIMAL(38,0)", "bignum": "VARCHAR", "time with time zone": "TIME", "time_ns": "TIME",
+    "enum": "VARCHAR", "union": "STRUCT", "bit": "VARCHAR", "array": "a list type",
+}  # fmt: skip
+"""Types that a lake cannot keep, or keeps as something else without a word, and what to cast them to."""
+
+_TEMPORARY = """
+SELECT 'TABLE', table_name FROM duckdb_tables() WHERE temporary AND NOT starts_with(table_name, '_wm_')
+UNION ALL SELECT 'VIEW', view_name FROM duckdb_views() WHERE temporary AND NOT internal AND view_name <> 'batch'
+UNION ALL SELECT DISTINCT CASE function_type WHEN 'macro' THEN 'MACRO' ELSE 'MACRO TABLE' END, function_name FROM duckdb_functions()
+           WHERE database_name = 'temp' AND NOT internal AND function_type IN ('macro', 'table_macro')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Where the records of each slice lie in the table `_wm_batch`: half-open ranges of `_wm_row`, in the order of the slices."""
+
+    ranges: Sequence[tuple[int, int]]
+    hidden: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A script and the slices to evaluate it for. `records` where it reads `batch`."""
+
+    script: Script
+    slices: Sequence[str]
+    resolve: Resolve
+    records: Records | None = None
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether its table has slices."""
+        return self.script.header.partitioned is not None
+
+    @property
+    def latest(self) -> Latest | None:
+        """`key= latest=`, where it counts."""
+        m = self.script.managed
+        return Latest(m.key, m.latest) if m and m.strategy == "merge" and m.latest else None
+
+    @property
+    def one_text(self) -> bool:
+        """Whether nothing but the records tells the slices apart, so that one evaluation serves all."""
+        texts = (self.script.body.select, *self.script.body.setup)
+        return not any("batch" in text.lower() for text in texts[1:]) and all(
+            self.resolve(text, self.slices[0]) == self.resolve(text, self.slices[-1]) for text in texts
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """What came of it: the stage table has the `columns`, and the hidden ones that `selected` says. `setup`: as it was executed."""
+
+    selected: Selected
+    columns: Columns
+    setup: tuple[str, ...]
+    deletes: bool
+
+
+def evaluate(cursor: duckdb.DuckDBPyConnection, work: Work) -> Evaluated:
+    """Stage the rows of the slices. Raises `RunBlocked` (its columns cannot be kept), `duckdb.Error`."""
+    select = work.resolve(work.script.body.select, work.slices[0])
+    *better, as_written = selections(select, reads_batch=work.records is not None, partitioned=work.partitioned)
+    for selected in better:
+        try:
+            return _in_transaction(cursor, work, selected)
+        except duckdb.BinderException:  # it only looked plain; if the SELECT itself is wrong, the next way says so
+            continue
+    return _in_transaction(cursor, work, as_written)
+
+
+def _in_transaction(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected) -> Evaluated:
+    cursor.execute("BEGIN")
+    try:
+        evaluated = _staged(cursor, work, selected)
+        cursor.execute("COMMIT")
+    except BaseException:
+        cursor.rollback()
+        raise
+    return evaluated
+
+
+def _staged(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected) -> Evaluated:
+    at_once = len(work.slices) == 1 or (selected.sliced and work.one_text)
+    columns: Columns = ()
+    setup: tuple[str, ...] = ()
+    for number, asset_partition in enumerate(work.slices[:1] if at_once else work.slices):
+        if number:
+            _forget_setup(cursor)
+        if work.records is not None:
+            cursor.execute(batch_view(None if at_once else work.records.ranges[number], work.records.hidden))
+        setup = tuple(work.resolve(text, asset_partition) for text in work.script.body.setup)
+        for text in setup:
+            cursor.execute(text)
+        one = selected if at_once else Selected(work.resolve(work.script.body.select, asset_partition))
+        if not number:
+            columns = _checked(cursor, work, one)
+        cursor.execute(stage(one, asset_partition if work.partitioned else None, work.latest, first=not number))
+    _refuse_unfit(cursor, columns)
+    return Evaluated(selected if at_once else Selected(selected.sql), columns, setup, deletes=_mark_deletes(cursor, work, columns))
+
+
+def _forget_setup(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Drop what the setup of the slice before has made, so that it can be made again."""
+    for kind, name in cursor.execute(_TEMPORARY).fetchall():
+        cursor.execute(f"DROP {kind} temp.{identifier(name)}")
+
+
+def _checked(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected) -> Columns:
+    """The columns of the SELECT without the hidden ones. Raises RunBlocked for names that no table can have."""
+    described = cursor.execute(f"DESCRIBE {selected.sql}").fetchall()
+    hidden = set(work.records.hidden) if selected.carried and work.records else set()
+    names = Counter(str(row[0]).lower() for row in described)
+    columns = tuple((str(row[0]), str(row[1])) for row in described if row[0] not in hidden or names[row[0]] > 1)
+    for name, _ in columns:
+        if name.lower().startswith(RESERVED_PREFIX):
+            raise RunBlocked(f"the column {name} is reserved", hint="rename it in the SELECT")
+        if names[name.lower()] > 1:
+            raise RunBlocked(f"the SELECT has more than one column {name}", hint="rename all but one of them")
+    m = work.script.managed
+    for role, wanted in (("key column", m.key if m and m.strategy == "merge" else ()), ("latest= column", (work.latest.column,) if work.latest else ())):
+        for name in wanted:
+            if name.lower() not in names:
+                raise RunBlocked(f"{role} {name} is not in the SELECT", hint=f"it has {', '.join(name for name, _ in columns)}")
+    return columns
+
+
+def _refuse_unfit(cursor: duckdb.DuckDBPyConnection, columns: Columns) -> None:
+    described = cursor.execute(f"SELECT * FROM temp.{identifier(STAGE)} LIMIT 0").description or []
+    declared = dict(columns)
+    for name, kind, *_ in described:
+        if (instead := _unfit(kind)) is not None:
+            raise RunBlocked(f"the column {name} is {declared.get(name, kind)}, which a lake cannot keep", hint=f"cast it, for example to {instead}")
+
+
+def _unfit(kind: duckdb.sqltypes.DuckDBPyType) -> str | None:
+    """What to cast a type to that a lake cannot keep, itself or within; None if it can."""
+    if kind.id in UNFIT:
+        return UNFIT[kind.id]
+    if kind.id not in {"struct", "list", "map"}:
+        return None
+    types = (child for _, child in kind.children if isinstance(child, duckdb.sqltypes.DuckDBPyType))
+    return next((found for child in types if (found := _unfit(child)) is not None), None)
+
+
+def _mark_deletes(cursor: duckdb.DuckDBPyConnection, work: Work, columns: Columns) -> bool:
+    """Whether the script says `_deleted`; a merge gets its hidden mark either way."""
+    m = work.script.managed
+    given = next((kind for name, kind in columns if name.lower() == DELETED_OUTPUT), None)
+    if given is not None and given != "BOOLEAN":
+        raise RunBlocked(f"the column {DELETED_OUTPUT} is {given}; it says by true which rows are gone", hint="cast it to BOOLEAN, or rename it")
+    if m is None or m.strategy != "merge":
+        if given is not None:
+            raise RunBlocked(f"the SELECT has {DELETED_OUTPUT}, but without key= nothing can be deleted", hint="add key=, or rename the column")
+        return False
+    cursor.execute(mark_deletes(given=given is not None))
+    return given is not None

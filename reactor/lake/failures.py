@@ -1,0 +1,69 @@
+"""DuckDB's exceptions, sorted by what the caller does next: the only place where their text is read.
+
+DuckDB drops the SQLSTATE of PostgreSQL and raises one class for many things, so most is decided by words. A message may quote SQL, and SQL
+may quote a user: only the part before the quotation is looked at. What a message says of values goes into `hint`, so that a log may have
+the message and the run's result both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import duckdb
+
+from reactor.errors import Conflict, Outage, ReactorError, RunBlocked, RunFailed
+
+_REFUSED = ("reactor RF001:", "reactor RF002:", "Transaction conflict", "could not serialize access", "deadlock detected", "lock timeout")
+_CONNECTION = (
+    "Unable to connect to Postgres", "connection to server", "server closed the connection", "terminating connection", "no connection to the server",
+    "SSL connection has been closed", "could not receive data", "could not send data", "the database system is", "too many clients",
+    'Failed to execute query "ROLLBACK"', "Could not establish connection", "Connection error", "Could not connect",
+)  # fmt: skip
+_STORAGE = {
+    "No space left on device": "the disk is full",
+    "Disk quota exceeded": "the disk is full",
+    "max_temp_directory_size": "the disk for temporary files is full",
+    "Read-only file system": "the lake's data path cannot be written",
+    "Permission denied": "the lake's data path cannot be written",
+    "Failed to create directory": "the lake's data path cannot be written",
+}
+_AS_WRITTEN = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException, duckdb.SyntaxException, duckdb.NotImplementedException)
+
+
+def broken(error: duckdb.Error) -> bool:
+    """Whether the DuckDB instance is of no more use, for any cursor."""
+    return isinstance(error, (duckdb.InternalException, duckdb.FatalException))
+
+
+def masked(text: str) -> str:
+    """Without user info of URLs and passwords of connection strings."""
+    return re.sub(r"(password=)(?:'[^']*'|\S+)", r"\1***", re.sub(r"://[^@/\s\"']*@", "://***@", text), flags=re.IGNORECASE)
+
+
+def classified(error: duckdb.Error, doing: str) -> ReactorError:
+    """What went wrong while `doing` something (`evaluating the SELECT`), as one of our errors."""
+    text = masked(str(error))
+    said = text.split("\n\nLINE ")[0].split('Failed to execute query "', 1)
+    head = said[0] if len(said) == 1 or not said[1].startswith("ROLLBACK") else text
+    if any(word in text for word in _REFUSED):
+        return Conflict(f"{doing}: another writer was first", hint=text)
+    if any(word in head for word in _CONNECTION) or isinstance(error, (duckdb.FatalException, duckdb.HTTPException)):
+        return Outage(f"{doing}: no connection, or it was lost", hint=text)
+    for word, meaning in _STORAGE.items():
+        if word in head:
+            return Outage(f"{doing}: {meaning}", hint=text)
+    kind = type(error).__name__.removesuffix("Exception")
+    if isinstance(error, _AS_WRITTEN):
+        return RunBlocked(f"{doing}: {text}", hint="the script does not fit its inputs: no retry helps")
+    return RunFailed(f"{doing}: {kind} error", hint=text)
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Errors of DuckDB inside become ours."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise classified(error, doing) from error

@@ -1,0 +1,112 @@
+"""Files that outlive a lost answer (commit.md 7), for lakes in folders.
+
+If the answer of a COMMIT is lost, DuckLake takes it for failed and deletes the Parquet files it wrote, although the catalog may name them.
+So each new file gets a second name before COMMIT, a hard link in a folder outside of the lake. Whatever the catalog then names and the lake
+has lost is linked back. The links go when the run row has spoken and COMMIT has returned, for DuckLake deletes when it returns; what a crash
+leaves here is linked back at the next start and goes after `KEEP_SECONDS`, because another replica may still need it.
+
+    <keep>/<lake>/<run id>/<path below the lake's folder>
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Collection, Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from reactor.domain.runs import RunId
+from reactor.errors import UsageError
+
+KEEP_SECONDS = 3600.0
+"""Age of a run's links at which a sweep drops them: longer than any COMMIT, or any replica that sleeps in one, may take."""
+
+CLOCK_SLACK_MS = 2000
+"""How far a clock may have been set back within a transaction; links too many do no harm."""
+
+_NEW_FILE = re.compile(r"ducklake-([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}(?:-delete)?\.(?:parquet|puffin)")
+
+Named = Callable[[Collection[str]], Collection[str]]
+"""Those of the file names that the catalog has in any snapshot. Raises `Outage`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The links of one run: paths below the lake's folder."""
+
+    folder: Path
+    files: tuple[Path, ...]
+
+
+class Keep:
+    """The keep folder of one lake. Raises UsageError if a file of the lake cannot have a second name there."""
+
+    def __init__(self, lake_folder: Path, keep_folder: Path) -> None:
+        self._lake, self._folder = lake_folder, keep_folder
+        if keep_folder.is_relative_to(lake_folder):
+            raise UsageError(f"the keep folder {keep_folder} lies inside the lake's data path", hint="orphan cleaning would see its files: put it outside")
+        keep_folder.mkdir(parents=True, exist_ok=True)
+        self._prove()
+
+    def _prove(self) -> None:
+        probe, link = self._lake / f".reactor-probe-{os.getpid()}", self._folder / f".reactor-probe-{os.getpid()}"
+        try:
+            probe.touch()
+            os.link(probe, link)
+        except OSError as error:
+            raise UsageError(f"files of {self._lake} cannot be kept in {self._folder}: {error.strerror}",
+                             hint="keep_path must lie outside of the data path, on the same file system") from error
+        finally:
+            link.unlink(missing_ok=True)
+            probe.unlink(missing_ok=True)
+
+    def hold(self, run_id: RunId, tables: Iterable[str], since: float) -> Kept:
+        """Link the files that were written into these folders of the lake since then, POSIX seconds. Raises OSError."""
+        folder = self._folder / str(run_id)
+        places = sorted({self._lake / table for table in tables})
+        files = tuple(file.relative_to(self._lake) for place in places for file in self._written(place, since))
+        for file in files:
+            link = folder / file
+            link.parent.mkdir(parents=True, exist_ok=True)
+            if not link.exists():
+                os.link(self._lake / file, link)
+        return Kept(folder, files)
+
+    def _written(self, folder: Path, since: float) -> list[Path]:
+        """Names begin with their time, so only names are read: 1 ms for 2,000."""
+        oldest = int(since * 1000) - CLOCK_SLACK_MS
+        with os.scandir(folder) if folder.is_dir() else nullcontext(()) as entries:
+            names = [entry.name for entry in entries]
+        return [folder / name for name in names if (match := _NEW_FILE.fullmatch(name)) and int(match[1] + match[2], 16) >= oldest]
+
+    def restore(self, kept: Kept, named: Named) -> int:
+        """Link back what the catalog names and the lake has lost; how many files that were."""
+        lost = {file.name: file for file in kept.files if not (self._lake / file).exists() and (kept.folder / file).exists()}
+        wanted = named(lost) if lost else ()
+        for name in wanted:
+            target = self._lake / lost[name]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if not target.exists():
+                os.link(kept.folder / lost[name], target)
+        return len(wanted)
+
+    def drop(self, kept: Kept) -> None:
+        """Forget the links of a run."""
+        shutil.rmtree(kept.folder, ignore_errors=True)
+
+    def sweep(self, named: Named) -> int:
+        """Repair what crashes have left, and drop what is old enough; how many files were linked back."""
+        restored = 0
+        for folder in sorted(self._folder.iterdir()):
+            if not folder.is_dir():
+                continue
+            files = tuple(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+            kept = Kept(folder, files)
+            restored += self.restore(kept, named)
+            if time.time() - folder.stat().st_mtime > KEEP_SECONDS:
+                self.drop(kept)
+        return restored

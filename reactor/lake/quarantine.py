@@ -1,0 +1,87 @@
+"""Records that cannot become rows: set aside with their bytes, in the commit of the others (KF-11).
+
+`_wm_rejects` gathers them while a run is staged: record number, reason word, column, message. Once all are known, `_wm_quarantined` keeps
+them with their bytes, and `write` inserts them into the lake's `_reactor_quarantine`, one table for all its assets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import duckdb
+
+from reactor.domain.assets import LakeTable
+from reactor.domain.runs import RunId
+from reactor.errors import RunFailed
+from reactor.lake.statements.quoting import identifier, literal
+from reactor.lake.statements.staging import ROW
+
+REJECTS = 'temp."_wm_rejects"'
+RAW = "_wm_raw"
+"""The records as they came, an Arrow table under a name: their number, the columns of a span, `source` and `source_partition`."""
+_QUARANTINED = 'temp."_wm_quarantined"'
+
+REJECTED_ROWS_MAX = 1000
+REJECTED_FRACTION_MAX = 0.10
+FRACTION_FROM_ROWS = 100
+"""Below so many records a fraction says nothing."""
+
+NOT_COUNTED = "before_start"
+"""The reason that no limit counts: old records of a topic are nobody's mistake."""
+
+TABLE = "_reactor_quarantine"
+
+_COLUMNS = """id UUID, asset VARCHAR, run_id UUID, reason VARCHAR, "column" VARCHAR, message VARCHAR, source VARCHAR, source_partition VARCHAR,
+  "offset" BIGINT, object VARCHAR, "timestamp" TIMESTAMPTZ, "key" BLOB, headers STRUCT("name" VARCHAR, "value" BLOB)[], "value" BLOB,
+  quarantined_at TIMESTAMPTZ"""
+
+
+def quarantine_table(table: LakeTable) -> LakeTable:
+    """The quarantine of the lake that a table is in."""
+    return LakeTable(table.lake, "main", TABLE)
+
+
+def create_rejects() -> str:
+    """The table that gathers them."""
+    return f'CREATE OR REPLACE TEMP TABLE "_wm_rejects" ({identifier(ROW)} BIGINT, reason VARCHAR, "column" VARCHAR, message VARCHAR)'
+
+
+def judged(cursor: duckdb.DuckDBPyConnection, records: int, *, fraction: bool) -> int:
+    """How many records are set aside. Raises RunFailed if they are too many to be accidents."""
+    row = cursor.execute(f"SELECT count(*), count(*) FILTER (reason <> ?) FROM {REJECTS}", [NOT_COUNTED]).fetchone() or (0, 0)
+    rejected, counted = int(row[0]), int(row[1])
+    if counted > REJECTED_ROWS_MAX or (fraction and records >= FRACTION_FROM_ROWS and counted > REJECTED_FRACTION_MAX * records):
+        reasons = cursor.execute(f"SELECT reason, count(*) FROM {REJECTS} GROUP BY ALL ORDER BY 2 DESC, 1").fetchall()
+        said = ", ".join(f"{n} {reason}" for reason, n in reasons)
+        raise RunFailed(f"{counted} of {records} records cannot become rows ({said}): that is no accident",
+                        hint="mend the producer or the script; `runs retry --quarantine --reason …` sets them aside all the same")
+    return rejected
+
+
+def gather(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Keep the bytes of what is set aside; then the raw records are not needed any more."""
+    cursor.execute(
+        f'CREATE OR REPLACE TEMP TABLE "_wm_quarantined" AS SELECT r.reason, r."column", r.message, b.source, b.source_partition, b."offset",'
+        f' b."timestamp", b."key", b.headers, b."value" FROM {REJECTS} AS r JOIN {identifier(RAW)} AS b USING ({identifier(ROW)})'
+        f" ORDER BY {identifier(ROW)}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """What a run sets aside: `rows` records of one asset."""
+
+    table: LakeTable
+    asset: str
+    rows: int
+
+    def create(self) -> str:
+        """Make the table."""
+        return f"CREATE TABLE {self.table.sql} ({_COLUMNS})"
+
+    def insert(self, run_id: RunId) -> str:
+        """The records of a run."""
+        return (
+            f"INSERT INTO {self.table.sql} BY NAME SELECT uuidv7() AS id, {literal(self.asset)} AS asset, {literal(str(run_id))}::UUID AS run_id,"
+            f" now() AS quarantined_at, q.* FROM {_QUARANTINED} AS q"
+        )

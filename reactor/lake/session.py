@@ -1,0 +1,252 @@
+"""One DuckDB instance with every lake attached: how it is opened, given out cursor by cursor, and given up.
+
+An instance is never repaired. After an INTERNAL error, a restored database or a COMMIT that never came back it is *retired*: nobody gets a
+new cursor of it, and it is detached and closed when the last one comes back. A thread that hangs in COMMIT so keeps its instance alive, and
+nothing else waits for it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import duckdb
+
+from reactor.errors import Outage, ReactorError, UsageError
+from reactor.lake.failures import broken, classified, masked
+from reactor.lake.statements.quoting import identifier, literal
+
+RESERVED_NAMES = frozenset({"main", "temp", "system", "memory"})
+"""Database names that DuckDB keeps for itself: a lake of such a name has no alias."""
+
+COMMIT_RETRY_WAIT_MS = 1
+"""DuckLake's pause before it repeats a commit. Short, because commits queue on a lock anyway, and a value like `Unique Ltd.` in a statement
+that fails makes DuckLake believe in a conflict and repeat ten times."""
+
+CONNECTIONS_MAX = 32
+"""PostgreSQL connections of one lake: one for each cursor in a transaction, and a few for the looks in between."""
+
+CONNECT_TIMEOUT_SECONDS = 10
+
+ATTACH_ATTEMPTS = 5
+"""Replicas that start at once on an empty database make its schema at once; all but one fail, and find it made."""
+
+_EXTENSIONS = ("ducklake", "postgres_scanner", "httpfs")
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSettings:
+    """Where a lake keeps its files: a folder, or `s3://bucket/prefix`."""
+
+    data_path: str
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder; None for an object store."""
+        return None if "://" in self.data_path else Path(self.data_path).absolute()
+
+    @property
+    def location(self) -> str:
+        """As DuckLake spells it: absolute, with a slash at its end."""
+        return (str(self.folder) if self.folder else self.data_path).rstrip("/") + "/"
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceSettings:
+    """Everything that an instance is made from. None: DuckDB's own default (80 % of the memory, all cores)."""
+
+    postgres_url: str
+    lakes: Mapping[str, LakeSettings]
+    default_lake: str
+    memory_limit_bytes: int | None = None
+    threads: int | None = None
+    temp_path: Path | None = None
+    read_only: bool = False
+    names: Mapping[str, str] = field(init=False)
+    """Database name → lake: each lake as `lake_<name>`, and as its own name where that is free."""
+
+    def __post_init__(self) -> None:
+        if self.default_lake not in self.lakes:
+            raise UsageError(f"the default lake `{self.default_lake}` is not among the lakes: {', '.join(sorted(self.lakes))}")
+        names = {f"lake_{lake}": lake for lake in self.lakes}
+        names |= {lake: lake for lake in self.lakes if lake not in RESERVED_NAMES and lake not in names}
+        object.__setattr__(self, "names", names)
+
+
+def extension_path(name: str) -> Path:
+    """The file of a DuckDB extension in its wheel. Raises UsageError if the wheel is not installed."""
+    package = f"duckdb_extension_{name}"
+    spec = importlib.util.find_spec(package)
+    for folder in spec.submodule_search_locations or () if spec else ():
+        for path in Path(folder).rglob(f"{name}.duckdb_extension"):
+            return path
+    raise UsageError(f"DuckDB's extension `{name}` is not installed", hint=f"pip install {package.replace('_', '-')}=={duckdb.__version__}")
+
+
+def connection_text(postgres_url: str) -> tuple[str, str | None]:
+    """A PostgreSQL URL as libpq's keywords, and its password apart from them, because everybody who may query sees the keywords."""
+    url = urlsplit(postgres_url)
+    if url.scheme not in {"postgresql", "postgres"}:
+        raise UsageError(f"the state and the lakes' catalogs live in PostgreSQL, not in `{url.scheme}`", hint="[state] url = postgresql://…")
+    given = {
+        "host": unquote(url.hostname or ""), "port": str(url.port or ""), "dbname": unquote(url.path.removeprefix("/")),
+        "user": unquote(url.username or ""), "connect_timeout": str(CONNECT_TIMEOUT_SECONDS), "application_name": "reactor",
+    } | dict(parse_qsl(url.query))  # fmt: skip
+    password = given.pop("password", None) or (unquote(url.password) if url.password else None)
+    return " ".join(f"{key}={_keyword_value(value)}" for key, value in given.items() if value), password
+
+
+def _keyword_value(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+class Instance:
+    """An open DuckDB instance. Raises Outage if PostgreSQL does not answer, UsageError if it holds something else than was configured."""
+
+    def __init__(self, settings: InstanceSettings) -> None:
+        self.settings = settings
+        self.broken = False
+        self._lock = threading.Lock()
+        self._lent: set[duckdb.DuckDBPyConnection] = set()
+        self._retired = False
+        self._root = duckdb.connect(":memory:", config=_config(settings))
+        try:
+            self._open()
+        except BaseException:
+            self._shut()
+            raise
+
+    def _open(self) -> None:
+        for name in _EXTENSIONS:
+            self._root.execute(f"LOAD {literal(str(extension_path(name)))}")
+        self._root.execute(f"SET GLOBAL ducklake_retry_wait_ms = {COMMIT_RETRY_WAIT_MS}")
+        self._root.execute(f"SET GLOBAL pg_pool_max_connections = {CONNECTIONS_MAX}")
+        text, password = connection_text(self.settings.postgres_url)
+        if password is not None:
+            self._root.execute(f"CREATE TEMPORARY SECRET reactor_postgres (TYPE postgres, PASSWORD {literal(password)})")
+        for name, lake in self.settings.names.items():
+            self._attach(name, lake, text, secret=password is not None)
+
+    def _attach(self, name: str, lake: str, text: str, *, secret: bool) -> None:
+        settings = self.settings.lakes[lake]
+        if settings.folder is not None and not self.settings.read_only:
+            settings.folder.mkdir(parents=True, exist_ok=True)
+        options = [f"METADATA_SCHEMA {literal(f'lake_{lake}')}", "DATA_INLINING_ROW_LIMIT 0"]
+        options += ["READ_ONLY"] if self.settings.read_only else [f"DATA_PATH {literal(settings.location)}"]
+        options += ["META_SECRET 'reactor_postgres'"] if secret else []
+        statement = f"ATTACH {literal('ducklake:postgres:' + text)} AS {identifier(name)} ({', '.join(options)})"
+        for attempt in range(1, ATTACH_ATTEMPTS + 1):
+            try:
+                self._root.execute(statement)
+                break
+            except duckdb.Error as error:
+                if "already exists" not in str(error) or attempt == ATTACH_ATTEMPTS:
+                    raise _not_attached(error, lake) from error
+        if not self.settings.read_only:
+            self._flat_files(name)
+
+    def _flat_files(self, name: str) -> None:
+        """Files lie in the table's folder, whatever their slice: a key of 512 bytes is no folder's name, and 10,000 slices are no folders."""
+        known = self._root.execute(f"SELECT value FROM {identifier(name)}.options() WHERE option_name = 'hive_file_pattern'").fetchone()
+        if known != ("false",):
+            self._root.execute(f"CALL {identifier(name)}.set_option('hive_file_pattern', false)")
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """A cursor in UTC whose database is the default lake. It goes back by `release`. Raises Outage once the instance is retired."""
+        with self._lock:
+            if self._retired:
+                raise Outage("the lakes are being attached anew")
+            cursor = self._root.cursor()
+            self._lent.add(cursor)
+        try:
+            reset(cursor, self.settings.default_lake)
+        except duckdb.Error as error:
+            self.release(cursor)
+            raise self.seen(error, "opening a session") from error
+        return cursor
+
+    def release(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Close a cursor, and the instance with it if it was the last one of a retired instance."""
+        with suppress(duckdb.Error):
+            cursor.close()
+        with self._lock:
+            self._lent.discard(cursor)
+            last = self._retired and not self._lent
+        if last:
+            self._shut()
+
+    @contextmanager
+    def lent(self, doing: str) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor for a look; errors are translated."""
+        cursor = self.cursor()
+        try:
+            yield cursor
+        except duckdb.Error as error:
+            raise self.seen(error, doing) from error
+        finally:
+            self.release(cursor)
+
+    @property
+    def retired(self) -> bool:
+        """Whether it is given up."""
+        return self._retired
+
+    def seen(self, error: duckdb.Error, doing: str) -> ReactorError:
+        """An error of one of its cursors, as ours; notices the kind after which no cursor works any more."""
+        self.broken |= broken(error)
+        return classified(error, doing)
+
+    def retire(self) -> None:
+        """No new cursors; interrupt those at work; close as soon as the last one is back."""
+        with self._lock:
+            if self._retired:
+                return
+            self._retired, waiting = True, list(self._lent)
+        for cursor in waiting:
+            with suppress(duckdb.Error):
+                cursor.interrupt()
+        if not waiting:
+            self._shut()
+
+    def _shut(self) -> None:
+        # After a failed commit `close` alone never frees the instance: its connections and its memory stay.
+        for name in self.settings.names:
+            with suppress(duckdb.Error):
+                self._root.execute(f"DETACH {identifier(name)}")
+        with suppress(duckdb.Error):
+            self._root.close()
+
+
+def reset(cursor: duckdb.DuckDBPyConnection, default_lake: str) -> None:
+    """The session's settings, whatever a script has made of them."""
+    cursor.execute("SET TimeZone = 'UTC'")
+    cursor.execute(f"USE {identifier(f'lake_{default_lake}')}")
+
+
+def _config(settings: InstanceSettings) -> dict[str, str | bool | int | float | list[str]]:
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": "false", "autoload_known_extensions": "false",
+        "python_enable_replacements": "false",
+    }  # fmt: skip
+    if settings.memory_limit_bytes is not None:
+        config["memory_limit"] = f"{settings.memory_limit_bytes}B"
+    if settings.threads is not None:
+        config["threads"] = settings.threads
+    if settings.temp_path is not None:
+        config["temp_directory"] = str(settings.temp_path)
+    return config
+
+
+def _not_attached(error: duckdb.Error, lake: str) -> ReactorError:
+    text = masked(str(error))
+    if "catalog version" in text:
+        return UsageError(f"lake `{lake}`: its catalog has another version than this DuckLake: {text.split('. To')[0]}",
+                          hint="reactor maintain --migrate-catalog, when no older reader is left")
+    if "DATA_PATH parameter" in text:
+        return UsageError(f"lake `{lake}`: {text.splitlines()[0]}", hint="the data path of a lake cannot change: set the one in the catalog")
+    return classified(error, f"attaching lake `{lake}`")

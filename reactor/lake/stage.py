@@ -1,0 +1,82 @@
+"""From an order to a staged run: decode, evaluate, fit, check; nothing is written and no lock is held."""
+
+from __future__ import annotations
+
+import duckdb
+
+from reactor.domain.spans import UNROUTED
+from reactor.errors import RunBlocked, RunFailed
+from reactor.lake.evaluate import Work, evaluate
+from reactor.lake.fit import fit
+from reactor.lake.keep import Keep, Named
+from reactor.lake.materialize import Contents, StagedRun
+from reactor.lake.quarantine import Quarantine, quarantine_table
+from reactor.lake.session import Instance
+from reactor.lake.statements import checking, plan
+from reactor.lake.statements.plan import Target
+from reactor.lake.statements.quoting import identifier
+from reactor.lake.statements.staging import STAGE
+from reactor.lake.tables import Existing, look
+from reactor.ports import StageOrder
+
+
+def stage(instance: Instance, order: StageOrder, keep: Keep | None, named: Named, *, skip_unchanged: bool) -> StagedRun:
+    """See `reactor.ports.Lake`."""
+    cursor = instance.cursor()
+    try:
+        contents = _staged(cursor, order, skip_unchanged=skip_unchanged)
+    except duckdb.Error as error:
+        instance.release(cursor)
+        raise instance.seen(error, f"evaluating {order.script.path}") from error
+    except BaseException:
+        instance.release(cursor)
+        raise
+    return StagedRun(instance, cursor, contents, keep, named)
+
+
+def _staged(cursor: duckdb.DuckDBPyConnection, order: StageOrder, *, skip_unchanged: bool) -> Contents:
+    slices = [s.asset_partition for s in order.slices]
+    routed = [name for name in slices if name != UNROUTED]
+    to = plan.target(order.script, routed[0] if routed else "", replace_slice=order.replace_slice)
+    evaluated = evaluate(cursor, Work(order.script, routed, lambda text, _: text))
+    existing = look(cursor, to.table)
+    _admit(cursor, to, existing)
+    fitted = fit(cursor, to, existing, evaluated, None)
+    rows = _count(cursor, f"SELECT count(*) FROM temp.{identifier(STAGE)}")
+    warnings = _checked_keys(cursor, to)
+    quarantine = Quarantine(quarantine_table(to.table), to.materialize.asset, 0)
+    return Contents(slices, to, evaluated, fitted, existing, rows, quarantine, {}, warnings, skip_unchanged)
+
+
+def _admit(cursor: duckdb.DuckDBPyConnection, to: Target, existing: Existing | None) -> None:
+    """Refuse a table whose rows are not ours to change (MT-30), or belong to no slice (PT-6)."""
+    if existing is None or existing.view:
+        return
+    if not existing.made_here and cursor.execute(f"SELECT 1 FROM {to.table.sql} LIMIT 1").fetchone():
+        raise RunBlocked(f"{to.table.uri} holds rows that were not made here", hint=f"reactor maintain --adopt {to.table.uri}, or give the asset another name")
+    if existing.sliced and to.asset_partition is not None and (rows := _count(cursor, checking.rows_without_slice(to.table))):
+        raise RunBlocked(f"{to.table.uri} holds {rows} rows that belong to no asset partition", hint="delete them, or give them one in `_wm_partition`")
+
+
+def _checked_keys(cursor: duckdb.DuckDBPyConnection, to: Target) -> tuple[str, ...]:
+    """Raises RunFailed for keys that more than one staged row has; warns of rows that have none."""
+    m = to.materialize
+    if m.strategy != "merge":
+        return ()
+    count, shown = cursor.execute(checking.duplicates(m.key)).fetchone() or (0, [])
+    if count:
+        keys = "1 key" if count == 1 else f"{count} keys"
+        tie = f" and the same {m.latest}" if m.latest else ""
+        instead = "" if m.latest else "latest=<column> keeps the newest row of each key, "
+        raise RunFailed(f"{keys} with more than one row in the SELECT{tie}",
+                        hint=f"{', '.join(shown)}; {instead}QUALIFY picks one in the SELECT, append keeps all")
+    nulls = _count(cursor, checking.null_keys(m.key))
+    if not nulls:
+        return ()
+    tests = ", ".join(f"data_test not_null {name}" for name in m.key)
+    return (f"{nulls} rows have a NULL in their key ({', '.join(m.key)}); to refuse them: {tests}",)
+
+
+def _count(cursor: duckdb.DuckDBPyConnection, sql: str) -> int:
+    row = cursor.execute(sql).fetchone()
+    return int(row[0]) if row else 0
