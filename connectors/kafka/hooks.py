@@ -15,6 +15,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.client import AIOKafkaClient
+from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
@@ -43,6 +44,12 @@ def refuse_topic_creation(client: AIOKafkaClient) -> None:
     """Asking for a topic must not make it: brokers do by default, and a topic that somebody deleted would come back empty."""
     request = partial(MetadataRequest, allow_auto_topic_creation=False)
     setattr(client, "_metadata_update", MethodType(rebound(AIOKafkaClient._metadata_update, MetadataRequest=request), client))  # noqa: B010 - mypy refuses the assignment
+
+
+def replace_records(consumer: AIOKafkaConsumer, message_set: type, partition_records: type) -> None:
+    """Let the fetches of a consumer that is started become these classes. Raises `HookError`."""
+    fetch = rebound(Fetcher._proc_fetch_request, MemoryRecords=message_set, PartitionRecords=partition_records)
+    setattr(consumer._fetcher, "_proc_fetch_request", MethodType(fetch, consumer._fetcher))  # noqa: B010 - mypy refuses the assignment
 
 
 async def stop_consumer(consumer: AIOKafkaConsumer, timeout_seconds: float) -> None:

@@ -33,7 +33,7 @@ class KafkaSource:
         *,
         clock: Clock,
         replica_id: str | None = None,
-        columns: bool = False,
+        columns: bool = True,
     ) -> None:
         if not topics:
             raise UsageError(f"Kafka cluster {connection.cluster}: no topic to read.")

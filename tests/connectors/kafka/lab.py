@@ -118,7 +118,7 @@ class Lab:
     async def make_topic(self, topic: str, partitions: int = 1, **configs: str) -> None:
         async with self.admin() as admin:
             made = await admin.create_topics([NewTopic(self.topic(topic), partitions, 1, topic_configs=configs)])
-            assert [error[1] for error in made.topic_errors] == [0], made
+            assert [error[1] for error in made.to_object()["topic_errors"]] == [0], made
 
     async def delete_topic(self, topic: str) -> None:
         async with self.admin() as admin:

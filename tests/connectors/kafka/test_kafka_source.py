@@ -11,7 +11,7 @@ async def test_reads_what_is_there_and_what_comes(lab: Lab) -> None:
     await lab.make_topic("orders", partitions=2)
     await lab.produce("orders", [b"a", b"b"])
     intake = Recorder()
-    source = lab.source("orders", columns=False)
+    source = lab.source("orders", columns=True)
     async with reading(source, intake):
         await intake.until_at(lab.part("orders"), 2)
         await lab.produce("orders", [b"c"])
