@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reactor.domain.scripts import HeaderField, JsonPath
+from reactor.lake.decoding import grammar
 from reactor.lake.decoding import reasons as why
-from reactor.lake.decoding import scanner
 from reactor.lake.decoding.instants import MICROS_END, MICROS_MIN, read_instants
 from reactor.lake.decoding.reasons import Reasons
-from reactor.lake.decoding.tokens import Mask, Texts, Tokens, binary_ranges, members, one_array, opened, texts
+from reactor.lake.decoding.tokens import Mask, Texts, Tokens, children, one_array, opened, payloads, picked, texts
 
 EVENT_TIME_HEADER = "event_time"
 """The header that the default chain looks at first."""
@@ -53,9 +53,9 @@ def read_event_times(records: pa.Table, source: JsonPath | HeaderField | None) -
     """
     if isinstance(source, tuple):
         found, reasons = _at_path(records["value"], source)
-        return _event_times(texts(found), reasons)
-    found_headers, reasons = _last_headers(records["headers"], source.name if source else EVENT_TIME_HEADER)
-    times = _event_times(found_headers, reasons)
+        return _event_times(found, texts(found), reasons)
+    found = _last_headers(records["headers"], source.name if source else EVENT_TIME_HEADER)
+    times = _event_times(found, Texts(found.data, np.append(found.starts, found.stops[-1:])), np.zeros(len(found.kinds), np.uint8))
     return times if source else _or_timestamps(times, records["timestamp"])
 
 
@@ -70,42 +70,42 @@ def read_partition_keys(records: pa.Table, path: JsonPath) -> PartitionKeys:
     sizes = np.diff(text.offsets)
     zeros = np.concatenate(([0], np.cumsum(text.data == 0)))
     has_zero = zeros[text.offsets[1:]] > zeros[text.offsets[:-1]]
-    bad = (found.kinds >= scanner.OBJECT) | (sizes == 0) | (sizes > KEY_BYTES_MAX) | has_zero
-    own = np.where(found.kinds <= scanner.NULL, why.NO_PARTITION_KEY, np.where(bad, why.BAD_PARTITION_KEY, why.FINE))
+    bad = (found.kinds >= grammar.OBJECT) | (sizes == 0) | (sizes > KEY_BYTES_MAX) | has_zero
+    own = np.where(found.there, np.where(bad, why.BAD_PARTITION_KEY, why.FINE), why.NO_PARTITION_KEY)
     reasons = why.graver(reasons, own.astype(np.uint8))
     return PartitionKeys(text.array(reasons == why.FINE).cast(pa.string()), why.words(reasons))
 
 
 def _at_path(values: pa.ChunkedArray, path: JsonPath) -> tuple[Tokens, Reasons]:
     """The token at the end of a path in each payload, and why there can be none."""
-    data, bounds, present = binary_ranges(one_array(values))
-    reasons, (found,) = members(data, bounds[:-1], bounds[1:], present, path[:1])
+    tokens, present = payloads(one_array(values))
+    reasons, held = children(tokens, present)
     reasons[~present] = why.TOMBSTONE
-    twice = found.kinds >= scanner.TWICE
+    (found,) = picked(held, path[:1])
+    found, twice = found.having(reasons == why.FINE), found.twice
     for name in path[1:]:
         (found,) = opened(found, [name])
-        twice |= found.kinds >= scanner.TWICE
-    reasons[twice] = why.DUPLICATE_KEY
+        twice |= found.twice
+    reasons[twice & (reasons == why.FINE)] = why.DUPLICATE_KEY
     return found.having(~twice), reasons
 
 
-def _last_headers(headers: pa.ChunkedArray, name: str) -> tuple[Texts, Reasons]:
-    """The last header of that name in each record, as text, and why there can be no event time in it."""
+def _last_headers(headers: pa.ChunkedArray, name: str) -> Tokens:
+    """The last header of that name in each record: a TEXT without quotes, TRUE (no text) where it has no value."""
     lists = one_array(headers)
     parents, flat = pc.list_parent_indices(lists), lists.flatten()
     named = pc.equal(flat.field("name"), name).fill_null(False)
     last = np.full(len(lists), -1, np.int64)
     last[parents.filter(named).to_numpy()] = np.flatnonzero(named.to_numpy(zero_copy_only=False))
-    absent = last < 0
-    data, bounds, present = binary_ranges(flat.field("value").take(pa.array(last, mask=absent)))
-    kinds = np.where(present, scanner.TEXT, np.where(absent, scanner.ABSENT, scanner.TRUE)).astype(np.uint8)
-    return Texts(data, bounds, kinds), np.zeros(len(lists), np.uint8)
+    values, present = payloads(flat.field("value").take(pa.array(last, mask=last < 0)))
+    kinds = np.where(present, grammar.TEXT, np.where(last < 0, grammar.ABSENT, grammar.TRUE))
+    return Tokens(values.data, kinds.astype(np.uint8), values.starts, values.stops)
 
 
-def _event_times(text: Texts, reasons: Reasons) -> EventTimes:
-    read, micros, _ = read_instants(text.data, text.offsets, text.numbers, text.strings, SLACK_MICROS)
+def _event_times(found: Tokens, text: Texts, reasons: Reasons) -> EventTimes:
+    read, micros, _ = read_instants(text.data, text.offsets, found.numbers, found.strings, SLACK_MICROS)
     bad = np.where(read == why.OUT_OF_RANGE, why.EVENT_TIME_OUT_OF_RANGE, why.BAD_EVENT_TIME)
-    own = np.where(text.kinds <= scanner.NULL, why.NO_EVENT_TIME, np.where(read == why.FINE, why.FINE, bad))
+    own = np.where(found.there, np.where(read == why.FINE, why.FINE, bad), why.NO_EVENT_TIME)
     return EventTimes(micros, why.words(why.graver(reasons, own.astype(np.uint8))))
 
 

@@ -10,25 +10,52 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from reactor.lake.decoding import scanner
-from reactor.lake.decoding.reasons import FINE, Reasons
-from reactor.lake.decoding.scanner import Bytes, Kinds, Places
-
-Mask = npt.NDArray[np.bool_]
+from reactor.lake.decoding import grammar, scanner
+from reactor.lake.decoding.reasons import FINE, NESTING_TOO_DEEP, NOT_JSON, NOT_UTF8, Reasons
+from reactor.lake.decoding.scanner import Bytes, Kinds, Mask, Places
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """One token a row, all in `data`: its kind (`reactor.lake.decoding.scanner`) and its range of bytes. Arrays of one length."""
+    """One token a row, all in `data`: its kind (`reactor.lake.decoding.grammar`) and its range of bytes. Arrays of one length."""
 
     data: Bytes
     kinds: Kinds
     starts: Places
     stops: Places
 
+    @property
+    def there(self) -> Mask:
+        """Which are values other than null."""
+        return _mask(self.kinds > grammar.NULL)
+
+    @property
+    def numbers(self) -> Mask:
+        """Which are JSON numbers."""
+        return _mask((self.kinds >= grammar.INTEGER) & (self.kinds <= grammar.EXPONENT))
+
+    @property
+    def strings(self) -> Mask:
+        """Which are JSON strings."""
+        return _mask((self.kinds == grammar.TEXT) | (self.kinds == grammar.ESCAPED))
+
+    @property
+    def twice(self) -> Mask:
+        """Which members occur more than once."""
+        return _mask(self.kinds >= scanner.TWICE)
+
     def having(self, rows: Mask) -> Tokens:
         """The same rows, ABSENT where `rows` is false."""
-        return Tokens(self.data, np.where(rows, self.kinds, scanner.ABSENT).astype(np.uint8), self.starts, self.stops)
+        return Tokens(self.data, np.where(rows, self.kinds, grammar.ABSENT).astype(np.uint8), self.starts, self.stops)
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """The children of many containers: those of row `i` are tokens `firsts[i]` to `firsts[i + 1]`. Names are ABSENT in arrays."""
+
+    firsts: Places
+    names: Tokens
+    values: Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +64,11 @@ class Texts:
 
     data: Bytes
     offsets: Places
-    kinds: Kinds
-
-    @property
-    def numbers(self) -> Mask:
-        """Which are JSON numbers."""
-        return (self.kinds >= scanner.INTEGER) & (self.kinds <= scanner.EXPONENT)
-
-    @property
-    def strings(self) -> Mask:
-        """Which are JSON strings."""
-        return (self.kinds == scanner.TEXT) | (self.kinds == scanner.ESCAPED)
 
     def array(self, valid: Mask) -> pa.Array:
         """Arrow strings, null where not `valid`."""
         nulls = pa.py_buffer(np.packbits(valid, bitorder="little"))
-        buffers = [nulls, pa.py_buffer(self.offsets), pa.py_buffer(self.data)]
-        return pa.Array.from_buffers(pa.large_string(), len(valid), buffers)
+        return pa.Array.from_buffers(pa.large_string(), len(valid), [nulls, pa.py_buffer(self.offsets), pa.py_buffer(self.data)])
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:
@@ -62,42 +77,70 @@ def one_array(column: pa.ChunkedArray) -> pa.Array:
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
-def binary_ranges(values: pa.Array) -> tuple[Bytes, Places, Mask]:
-    """The bytes of an Arrow binary array, the n + 1 bounds of its rows in them, and which rows are not null."""
+def payloads(values: pa.Array) -> tuple[Tokens, Mask]:
+    """An Arrow binary array as tokens whose kind says nothing, and which rows are not null."""
     large = values.cast(pa.large_binary())
     _, offsets, data = large.buffers()
     bounds = np.frombuffer(offsets, np.int64, len(large) + 1, large.offset * 8) if len(large) else np.zeros(1, np.int64)
-    present = np.asarray(large.is_valid().to_numpy(zero_copy_only=False), np.bool_)
-    return np.frombuffer(data if data is not None else b"", np.uint8), bounds, present
+    raw = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    return Tokens(raw, np.zeros(len(large), np.uint8), bounds[:-1], bounds[1:]), values.is_valid().to_numpy(zero_copy_only=False)
 
 
-def members(
-    data: Bytes, froms: Places, tos: Places, present: Mask, names: Sequence[str],
-) -> tuple[Reasons, list[Tokens]]:
-    """(Reason of each text, the tokens of each name). A text that is not FINE has no members; one that is not `present` is FINE."""
-    spelt = [name.encode() for name in names]
-    joined = np.frombuffer(b"".join(spelt), np.uint8)
-    ends = np.cumsum([0, *map(len, spelt)], dtype=np.int64)
-    reasons, kinds, starts, stops = scanner.scan_members(*map(_frozen, (data, froms, tos, present, joined, ends)))
-    fine = reasons == FINE
-    return reasons, [Tokens(data, *found).having(fine) for found in zip(kinds, starts, stops, strict=True)]
+def children(containers: Tokens, rows: Mask) -> tuple[Reasons, Children]:
+    """Scan those of the texts that are among `rows`: (why each is no JSON object, what its top container holds). The others are FINE."""
+    data, froms, tos = containers.data, containers.starts, containers.stops
+    most = int(np.count_nonzero(data == ord(","))) + len(froms)
+    names, values, firsts = np.empty((2, most), np.int64), np.empty((2, most), np.int64), np.empty(len(froms) + 1, np.int64)
+    name_kinds, value_kinds = np.empty(most, np.uint8), np.empty(most, np.uint8)
+    frozen = map(_frozen, (data, froms, tos, rows))
+    reasons = scanner.scan(*frozen, names, name_kinds, values, value_kinds, firsts)
+    for row in np.flatnonzero((reasons == NOT_JSON) | (reasons == NESTING_TOO_DEEP)):
+        if not _is_utf8(data[froms[row] : tos[row]]):
+            reasons[row] = NOT_UTF8
+    held = int(firsts[-1])
+    return reasons, Children(
+        firsts, Tokens(data, name_kinds[:held], names[0, :held], names[1, :held]), Tokens(data, value_kinds[:held], values[0, :held], values[1, :held])
+    )
+
+
+def picked(held: Children, wanted: Sequence[str]) -> list[Tokens]:
+    """The members with these names, one token a container and name; ABSENT where there is none."""
+    names, values = held.names, held.values
+    spelt, froms, tos = names.data, names.starts + 1, names.stops - 1
+    if (names.kinds == grammar.ESCAPED).any():
+        copied = texts(names)
+        spelt, froms, tos = copied.data, copied.offsets[:-1], copied.offsets[1:]
+    encoded = [name.encode() for name in wanted]
+    joined, ends = np.frombuffer(b"".join(encoded), np.uint8), np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    arrays = map(_frozen, (spelt, froms, tos, values.kinds, values.starts, values.stops, held.firsts, joined, ends))
+    return [Tokens(values.data, *found) for found in zip(*scanner.pick(*arrays), strict=True)]
 
 
 def opened(tokens: Tokens, names: Sequence[str]) -> list[Tokens]:
-    """The members of the objects among the tokens, by name; ABSENT where a token is no object."""
-    return members(tokens.data, tokens.starts, tokens.stops, tokens.kinds == scanner.OBJECT, names)[1]
+    """The members of the objects among the tokens, by name."""
+    return picked(children(tokens, _mask(tokens.kinds == grammar.OBJECT))[1], names)
 
 
 def texts(tokens: Tokens, *, as_json: bool = False) -> Texts:
     """The text of each token: of a string what it spells, of anything else (and with `as_json`) the JSON text as it came."""
     offsets, data = scanner.copy_texts(*map(_frozen, (tokens.data, tokens.kinds, tokens.starts, tokens.stops)), as_json)
-    return Texts(_frozen(data), _frozen(offsets), tokens.kinds)
+    return Texts(data, offsets)
+
+
+def _is_utf8(text: Bytes) -> bool:
+    try:
+        text.tobytes().decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _mask(flags: npt.NDArray[Any]) -> Mask:
+    return np.asarray(flags, np.bool_)
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Kernels are compiled once, for read-only contiguous arrays."""
-    view = np.ascontiguousarray(array)
-    if view.flags.writeable:
-        view = view.view()
-        view.flags.writeable = False
+    """Kernels are compiled once, for contiguous arrays that they only read."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
     return view

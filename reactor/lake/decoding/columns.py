@@ -1,0 +1,178 @@
+"""The tokens of one declared column as an Arrow array that DuckDB casts to the declared type, and the rows that cannot have it.
+
+`read` decides all that depends on the text of a value; whether a number fits its type only the cast knows (`cast`, NULL where it does not
+fit). Inside nested types it is asked here, so that a nested array holds nothing that a cast refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reactor.lake.decoding import grammar
+from reactor.lake.decoding import reasons as why
+from reactor.lake.decoding.instants import read_clocks, read_instants
+from reactor.lake.decoding.numbers import plain
+from reactor.lake.decoding.reasons import Reasons
+from reactor.lake.decoding.scanner import Mask, number_kinds
+from reactor.lake.decoding.tokens import Tokens, children, picked, texts
+from reactor.lake.decoding.types import Declared
+
+_DAY_MICROS = 86_400_000_000
+_UUID = "^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+_TICKS = {"TIMESTAMP_S": (pa.timestamp("s"), 1_000_000), "TIMESTAMP_MS": (pa.timestamp("ms"), 1_000)}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`array` is null where a value is missing, null or set aside; `reasons` says why the latter."""
+
+    array: pa.Array
+    reasons: Reasons
+
+
+def cast(name: str, type_: Declared) -> str:
+    """SQL: the value of a column that `read` made; NULL where the type cannot hold it."""
+    value = f"TRY_CAST({name} AS {type_.sql})"
+    return f"CASE WHEN isfinite({value}) THEN {value} END" if type_.family == "real" else value
+
+
+def read(tokens: Tokens, type_: Declared, cursor: duckdb.DuckDBPyConnection) -> Column:
+    """One value a token."""
+    once = tokens.having(~tokens.twice)
+    column = _READERS[type_.family](once, type_, cursor)
+    return Column(column.array, why.graver(np.where(tokens.twice, why.DUPLICATE_KEY, why.FINE).astype(np.uint8), column.reasons))
+
+
+def _column(array: pa.Array, tokens: Tokens, fits: npt.NDArray[np.bool_]) -> Column:
+    return Column(array, np.where(tokens.there & ~fits, why.WRONG_TYPE, why.FINE).astype(np.uint8))
+
+
+def _boolean(tokens: Tokens, _type: Declared, _cursor: duckdb.DuckDBPyConnection) -> Column:
+    true, false = tokens.kinds == grammar.TRUE, tokens.kinds == grammar.FALSE
+    return _column(pa.array(true, mask=~(true | false)), tokens, true | false)
+
+
+def _text(tokens: Tokens, _type: Declared, _cursor: duckdb.DuckDBPyConnection) -> Column:
+    return _column(texts(tokens).array(tokens.there), tokens, tokens.there)
+
+
+def _json(tokens: Tokens, _type: Declared, _cursor: duckdb.DuckDBPyConnection) -> Column:
+    return _column(texts(tokens, as_json=True).array(tokens.there), tokens, tokens.there)
+
+
+def _uuid(tokens: Tokens, _type: Declared, _cursor: duckdb.DuckDBPyConnection) -> Column:
+    array = texts(tokens).array(tokens.strings)
+    spelt: Mask = pc.match_substring_regex(array, _UUID).fill_null(False).to_numpy(zero_copy_only=False)
+    return _column(pc.if_else(pa.array(spelt), array, None), tokens, spelt)
+
+
+def _number(tokens: Tokens, type_: Declared, _cursor: duckdb.DuckDBPyConnection) -> Column:
+    text = texts(tokens)
+    kinds = number_kinds(text.data, text.offsets, tokens.kinds) if tokens.strings.any() else tokens.kinds
+    fits = (kinds >= grammar.INTEGER) & (kinds <= grammar.EXPONENT)
+    array = text.array(fits)
+    powers = kinds == grammar.EXPONENT
+    if type_.family != "real" and powers.any():
+        array = pc.replace_with_mask(array, pa.array(powers), pa.array(map(plain, array.filter(pa.array(powers)).to_pylist()), pa.large_string()))
+    if type_.family == "integer" and (kinds[fits] != grammar.INTEGER).any():
+        array = pc.replace_substring_regex(array, r"\.0+$", "")
+        whole: Mask = pc.invert(pc.match_substring(array, ".")).fill_null(False).to_numpy(zero_copy_only=False)
+        fits = fits & whole
+        array = pc.if_else(pa.array(fits), array, None)
+    return _column(array, tokens, fits)
+
+
+def _instant(tokens: Tokens, type_: Declared, _cursor: duckdb.DuckDBPyConnection) -> Column:
+    text = texts(tokens)
+    reasons, micros, nanos = read_instants(text.data, text.offsets, tokens.numbers, tokens.strings, 0)
+    kind, ticks, unit = pa.timestamp("us", "UTC" if type_.sql.endswith("ZONE") else None), micros, 1
+    if type_.sql == "TIMESTAMP_NS":
+        far = np.abs(micros) >= np.iinfo(np.int64).max // 1000
+        reasons = np.where((reasons == why.FINE) & far, why.OUT_OF_RANGE, reasons)
+        kind, ticks = pa.timestamp("ns"), np.where(far, 0, micros) * 1000 + nanos
+    elif type_.sql in _TICKS or type_.family == "date":
+        kind, unit = _TICKS.get(type_.sql, (pa.date32(), _DAY_MICROS))
+        reasons = np.where((reasons == why.FINE) & ((micros % unit != 0) | (nanos != 0)), why.WRONG_TYPE, reasons)
+        ticks = micros // unit
+    good = reasons == why.FINE
+    ticks = np.where(good, ticks, 0).astype(np.int32 if type_.family == "date" else np.int64)
+    reasons = np.where(tokens.there, reasons, why.FINE).astype(np.uint8)
+    return Column(pa.array(ticks, mask=~good).cast(kind), reasons)
+
+
+def _clock(tokens: Tokens, _type: Declared, _cursor: duckdb.DuckDBPyConnection) -> Column:
+    text = texts(tokens)
+    reasons, micros = read_clocks(text.data, text.offsets, tokens.strings)
+    good = reasons == why.FINE
+    return _column(pa.array(micros, mask=~good).cast(pa.time64("us")), tokens, good)
+
+
+def _struct(tokens: Tokens, type_: Declared, cursor: duckdb.DuckDBPyConnection) -> Column:
+    fits: Mask = np.asarray(tokens.kinds == grammar.OBJECT)
+    names = [name for name, _ in type_.fields]
+    fields = [_held(found, type_.fields[i][1], cursor) for i, found in enumerate(picked(children(tokens, fits)[1], names))]
+    column = _column(pa.StructArray.from_arrays([field.array for field in fields], names, mask=pa.array(~fits)), tokens, fits)
+    reasons = column.reasons
+    for field in fields:
+        reasons = why.graver(reasons, field.reasons)
+    return Column(column.array, reasons)
+
+
+def _list(tokens: Tokens, type_: Declared, cursor: duckdb.DuckDBPyConnection) -> Column:
+    fits: Mask = np.asarray(tokens.kinds == grammar.ARRAY)
+    held = children(tokens, fits)[1]
+    items = _held(held.values, type_.fields[0][1], cursor)
+    array = pa.LargeListArray.from_arrays(pa.array(held.firsts), items.array, mask=pa.array(~fits))
+    column = _column(array, tokens, fits)
+    return Column(column.array, why.graver(column.reasons, _gravest(items.reasons, held.firsts)))
+
+
+def _map(tokens: Tokens, type_: Declared, cursor: duckdb.DuckDBPyConnection) -> Column:
+    fits: Mask = np.asarray(tokens.kinds == grammar.OBJECT)
+    held = children(tokens, fits)[1]
+    items = _held(held.values, type_.fields[0][1], cursor)
+    names = texts(held.names).array(held.names.there)
+    parents = np.repeat(np.arange(len(fits)), np.diff(held.firsts))
+    spelt = pc.dictionary_encode(names).indices.to_numpy(zero_copy_only=False)
+    _, first = np.unique(parents * (len(spelt) + 1) + spelt, return_index=True)
+    again = np.full(len(spelt), why.DUPLICATE_KEY, np.uint8)
+    again[first] = why.FINE
+    reasons = _gravest(why.graver(again, items.reasons), held.firsts)
+    array = pa.MapArray.from_arrays(pa.array(held.firsts.astype(np.int32)), names, items.array, mask=pa.array(~fits | (reasons != why.FINE)))
+    column = _column(array, tokens, fits)
+    return Column(column.array, why.graver(column.reasons, reasons))
+
+
+def _held(tokens: Tokens, type_: Declared, cursor: duckdb.DuckDBPyConnection) -> Column:
+    """What a nested value holds, asked now whether its type can hold it."""
+    column = read(tokens, type_, cursor)
+    if type_.family not in ("integer", "decimal", "real", "uuid"):
+        return column
+    asked = pa.table({"c": column.array})
+    fails = cursor.from_arrow(asked).project(f"c IS NOT NULL AND {cast('c', type_)} IS NULL AS fails").to_arrow_table()["fails"]
+    beyond: Mask = fails.to_numpy()
+    reasons = why.graver(column.reasons, np.where(beyond, why.OUT_OF_RANGE, why.FINE).astype(np.uint8))
+    return Column(pc.if_else(pa.array(beyond), None, column.array) if beyond.any() else column.array, reasons)
+
+
+def _gravest(reasons: Reasons, firsts: npt.NDArray[np.int64]) -> Reasons:
+    """Of the reasons of each container's items the one that counts."""
+    out = np.full(len(firsts) - 1, why.FINE, np.uint8)
+    bad = np.flatnonzero(reasons != why.FINE)
+    parents = np.searchsorted(firsts, bad, side="right") - 1
+    for i in np.argsort(-reasons[bad].astype(np.int16), kind="stable"):
+        out[parents[i]] = reasons[bad[i]]
+    return out
+
+
+_READERS: dict[str, Callable[[Tokens, Declared, duckdb.DuckDBPyConnection], Column]] = {
+    "boolean": _boolean, "integer": _number, "decimal": _number, "real": _number, "text": _text, "json": _json, "uuid": _uuid,
+    "date": _instant, "instant": _instant, "clock": _clock, "struct": _struct, "list": _list, "map": _map,
+}

@@ -1,0 +1,70 @@
+"""Which declared types a payload can be decoded into, and how each is made; the others are refused when a script is checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+import duckdb
+from duckdb.sqltypes import DuckDBPyType
+
+Family = Literal["boolean", "integer", "decimal", "real", "text", "json", "uuid", "date", "clock", "instant", "struct", "list", "map"]
+
+_FAMILIES: dict[str, Family] = {
+    "boolean": "boolean", "decimal": "decimal", "float": "real", "double": "real", "varchar": "text", "uuid": "uuid", "date": "date", "time": "clock",
+    "timestamp": "instant", "timestamp_s": "instant", "timestamp_ms": "instant", "timestamp_ns": "instant", "timestamp with time zone": "instant",
+    "struct": "struct", "list": "list", "map": "map",
+    **dict.fromkeys(
+        ("tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"), "integer"
+    ),  # type: ignore[dict-item]
+}
+_CAST_IN_SELECT = "declare VARCHAR and cast it in the SELECT"
+_REFUSED = {
+    "blob": "JSON has no bytes: declare VARCHAR and decode it in the SELECT, for example with from_base64()",
+    "array": "declare a list of any length instead, for example DOUBLE[]",
+    "time with time zone": "the lake loses its offset: declare TIMESTAMPTZ, TIME or VARCHAR",
+    "variant": "declare JSON and cast it in the SELECT",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A declared type, opened: `sql` is DuckDB's own spelling, `fields` are the members of a struct, else what a list or map holds."""
+
+    sql: str
+    family: Family
+    fields: tuple[tuple[str, Declared], ...] = ()
+
+
+def decodable(type_: str) -> str | None:
+    """Why no column of a payload can have this type, and what to declare instead; None: it can."""
+    try:
+        declared(type_)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+@cache
+def declared(type_: str) -> Declared:
+    """Open a type. Raises ValueError with a message for the author of the script if it cannot be decoded exactly."""
+    try:
+        with duckdb.connect() as engine:
+            return _opened(engine.sqltype(type_))
+    except duckdb.Error:
+        message = f"{type_} is no type of DuckDB"
+    raise ValueError(message)
+
+
+def _opened(type_: DuckDBPyType) -> Declared:
+    sql, kind = str(type_), type_.id
+    if kind not in _FAMILIES:
+        raise ValueError(f"{sql} cannot be decoded from JSON exactly: {_REFUSED.get(kind, _CAST_IN_SELECT)}")
+    children: list[tuple[str, DuckDBPyType]] = type_.children if kind in ("struct", "list", "map") else []
+    if kind == "map" and str(children[0][1]) != "VARCHAR":
+        raise ValueError(f"{sql} cannot be decoded from JSON exactly: names are text, declare MAP(VARCHAR, …)")
+    fields = tuple((name, _opened(child)) for name, child in children)
+    if kind == "struct" and len({name.casefold() for name, _ in fields}) < len(fields):
+        raise ValueError(f"{sql} has two fields whose names differ in case only: declare JSON")
+    return Declared(sql, "json" if sql == "JSON" else _FAMILIES[kind], fields[-1:] if kind == "map" else fields)
