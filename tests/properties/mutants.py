@@ -83,7 +83,7 @@ def join_early(patch: Patch) -> None:
         self.detached = None
         return accepted
 
-    def take(self: Ledger, lo: int, hi: int, pieces: Any) -> Any:
+    def take(self: Ledger, _lo: int, hi: int, pieces: Any) -> Any:
         return self._route(hi, pieces) if self.detached is None else []
 
     patch.setattr(Ledger, "take_own", take_own)
