@@ -61,8 +61,6 @@ def border() -> Iterator[None]:
         yield
     except (asyncpg.PostgresError, OSError, TimeoutError) as error:
         raise translated(error) from error
-    except asyncpg.exceptions.ClientConfigurationError as error:
-        raise UsageError(f"the URL of the state database: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +141,12 @@ def statement(name: str, lake: str | None = None) -> str:
 
 
 async def connect(url: str) -> Connection:
-    """A connection outside the pool, with the same settings."""
-    connection = await asyncpg.connect(
-        url, server_settings=_SESSION, timeout=CONNECT_TIMEOUT_SECONDS, command_timeout=COMMAND_TIMEOUT_SECONDS)
+    """A connection outside the pool, with the same settings. Raises errors of the driver, and `UsageError` for a URL that is none."""
+    try:
+        connection = await asyncpg.connect(
+            url, server_settings=_SESSION, timeout=CONNECT_TIMEOUT_SECONDS, command_timeout=COMMAND_TIMEOUT_SECONDS)
+    except ValueError:  # its text quotes the URL, and that may hold a password
+        raise UsageError("the URL of the state database cannot be read", hint="postgresql://user:password@host:5432/database") from None
     await _codecs(connection)
     return connection
 

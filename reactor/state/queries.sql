@@ -79,6 +79,7 @@ insert into reactor.run (id, workspace, script, script_version, consumer, asset,
 select id, workspace, script, script_version, consumer, asset, lake, strategy, partition, reason, attempt, root_run_id, actor, cascade,
     trigger, claims, drift, timings, compiled_sql, 'running', replica, fired_at
   from jsonb_populate_record(null::reactor.run, $1)
+on conflict (id) do nothing                      -- its answer was lost, and it is inserted again
 
 -- name: complete
 select reactor.complete($1, $2)

@@ -50,7 +50,7 @@ async def test_numbers_have_no_gap_and_are_in_commit_order_under_eight_writers(s
     read: list[tuple[int, int | None, str]] = []
 
     async def write(number: int) -> None:
-        chance, session, token = random.Random(number), await catalog.session(), tokens[keys[number]]  # noqa: S311 (the same each time)
+        chance, session, token = random.Random(number), await catalog.session(), tokens[keys[number]]
         for floor in range(1, commits_each + 1):
             run = append([claim(token, floor, key=keys[number])], *(f"{number}-{i}" for i in range(chance.randrange(1, 4))))
             await state.insert_run(run)
