@@ -15,13 +15,13 @@ Failure: what has no slice raises `NoSlice` with the reason word of the quaranti
 Everything is cached for the life of the process; values are immutable, so any thread may ask.
 """
 
-from reactor.domain.partitions.calendars import Calendar, NoSlice, NoSliceReason, Slice, calendar_of, rfc3339
+from reactor.domain.partitions.calendars import MICROSECONDS, Calendar, NoSlice, NoSliceReason, Slice, calendar_of, rfc3339
 from reactor.domain.partitions.formats import IDENTITY_BYTES_MAX, STANDARD_FORMATS, format_problem
 from reactor.domain.partitions.keys import asked_partition, asked_range, dynamic_key, window
 from reactor.domain.partitions.units import TimeKind
 from reactor.domain.partitions.zones import zone_names
 
 __all__ = [
-    "IDENTITY_BYTES_MAX", "STANDARD_FORMATS", "Calendar", "NoSlice", "NoSliceReason", "Slice", "TimeKind", "asked_partition", "asked_range",
+    "IDENTITY_BYTES_MAX", "MICROSECONDS", "STANDARD_FORMATS", "Calendar", "NoSlice", "NoSliceReason", "Slice", "TimeKind", "asked_partition", "asked_range",
     "calendar_of", "dynamic_key", "format_problem", "rfc3339", "window", "zone_names",
 ]  # fmt: skip

@@ -59,9 +59,9 @@ def calendar_of(partitioning: Partitioning) -> Calendar:
 class Calendar:
     """The slices of a time kind. They tile the instants [`first`, `end`): half-open, without gap or overlap.
 
-    Instants are UTC microseconds since 1970. `first` is where the local date `start` (or the year 1) begins, `end` where the year 10000
-    does. A format with `%y` alone holds only the hundred years that it tells apart. Raises `UsageError` for a kind without a calendar, an
-    unknown zone or a format that gives two slices one name.
+    Instants are UTC microseconds since 1970. `earliest` is where the local year 1 begins, `end` where the year 10000 does, `first` where
+    the local date `start` does, if it is later. A format with `%y` and no `%Y` has only the hundred years that it tells apart. Raises
+    `UsageError` for a kind without a calendar, an unknown zone or a format that gives two slices one name.
     """
 
     def __init__(self, partitioning: Partitioning) -> None:
@@ -74,15 +74,16 @@ class Calendar:
         self.partitioning = partitioning
         self.kind: TimeKind = kind
         self.format = SliceFormat(kind, text)
-        self._timeline = timeline(partitioning.zone, by_hour=kind == "hourly")
+        self.timeline = timeline(partitioning.zone, by_hour=kind == "hourly")
         self._days = timeline(partitioning.zone, by_hour=False)
         self._earliest, self._latest = self._years()
-        start = self.of_date(partitioning.start)[0] if partitioning.start else 0
-        self.first, self.end = max(start, self._earliest * MICROSECONDS), self._latest * MICROSECONDS
+        self.earliest = self._earliest * MICROSECONDS
+        start = self.of_date(partitioning.start)[0] if partitioning.start else self.earliest
+        self.first, self.end = max(start, self.earliest), self._latest * MICROSECONDS
 
     def slice_of(self, instant: int) -> Slice:
         """The slice that holds an instant. Raises `NoSlice` (`event_time_out_of_range`, `before_start`)."""
-        if not self._earliest * MICROSECONDS <= instant < self.end:
+        if not self.earliest <= instant < self.end:
             raise NoSlice("event_time_out_of_range", f"{rfc3339(instant)} has no local date in {self.partitioning.zone} that names a slice")
         if instant < self.first:
             raise NoSlice("before_start", f"{rfc3339(instant)} lies before start={self.partitioning.start} in {self.partitioning.zone}")
@@ -121,6 +122,10 @@ class Calendar:
             yield found
             instant = found.end
 
+    def said(self, stretch: Stretch) -> str:
+        """The offset as the names of slices in this stretch say it; empty where they do not."""
+        return offset_text(stretch.offset) if stretch.named or self.format.has_offset else ""
+
     def _years(self) -> tuple[int, int]:
         """The seconds between which local dates name slices."""
         years = TWO_DIGIT_YEARS if self.format.two_digit_year else range(MINYEAR, MAXYEAR + 1)
@@ -129,29 +134,28 @@ class Calendar:
         return self._days.when(first if unit == first else unit_end(self.kind, unit)), self._days.when(last + DAY_SECONDS)
 
     def _slice_at(self, second: int) -> Slice:
-        stretch = self._timeline.at(second)
+        stretch = self.timeline.at(second)
         wall, said = label = self._label(stretch, second)
         close, near = unit_end(self.kind, wall), stretch
         while (start := max(near.start, wall - near.offset)) == near.start and start > self._earliest:
-            near = self._timeline.at(start - 1)
+            near = self.timeline.at(start - 1)
             if self._label(near, start - 1) != label:
                 break
         near = stretch
         while (end := min(near.end, close - near.offset)) == near.end and end < self._latest:
-            near = self._timeline.at(end)
+            near = self.timeline.at(end)
             if self._label(near, end) != label:
                 break
         return Slice(self.format.write(wall, said), start * MICROSECONDS, end * MICROSECONDS)
 
     def _label(self, stretch: Stretch, second: int) -> tuple[int, str]:
         """What tells a slice from its neighbours: the wall second at which its unit begins, and the offset where that is said."""
-        said = offset_text(stretch.offset) if stretch.named or self.format.has_offset else ""
-        return unit_start(self.kind, second + stretch.offset), said
+        return unit_start(self.kind, second + stretch.offset), self.said(stretch)
 
     def _named_after(self, wall: int) -> list[Slice]:
         """The slices of the unit that begins at a wall second: none if it is skipped, two if the hour comes twice."""
         close, found = unit_end(self.kind, wall), []
-        for stretch in self._timeline.over(wall - DAY_SECONDS, close + DAY_SECONDS):
+        for stretch in self.timeline.over(wall - DAY_SECONDS, close + DAY_SECONDS):
             start, end = max(stretch.start, wall - stretch.offset, self._earliest), min(stretch.end, close - stretch.offset, self._latest)
             if start < end and (candidate := self._slice_at(start)) not in found:
                 found.append(candidate)
