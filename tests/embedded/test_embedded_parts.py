@@ -79,7 +79,7 @@ def test_a_killed_holder_leaves_nothing_running_and_its_data_whole(tmp_path: Pat
 
 
 def test_a_start_right_after_a_kill_does_not_trip_over_the_dying(tmp_path: Path) -> None:
-    for _ in range(3):
+    for _ in range(2):
         with holder(tmp_path) as (process, state_url, _servers):
             process.kill()
             process.wait()
