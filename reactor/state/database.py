@@ -39,6 +39,9 @@ _USAGE_CLASSES = frozenset({"22", "28", "3D"})
 _FORBIDS = frozenset({"3F000", "42P01"})
 """A catalog that is not there."""
 
+_DRIVER = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+"""The middle two are how a session that was cut shows, if it is noticed between two messages."""
+
 
 def translated(error: BaseException) -> ReactorError:
     """What the caller does next (by SQLSTATE; the text may quote a user)."""
@@ -56,10 +59,10 @@ def translated(error: BaseException) -> ReactorError:
 
 @contextmanager
 def border() -> Iterator[None]:
-    """Errors of the driver leave as errors of the house. A programming error of ours (a wrong argument) stays what it is."""
+    """Errors of the driver leave as errors of the house."""
     try:
         yield
-    except (asyncpg.PostgresError, OSError, TimeoutError) as error:
+    except _DRIVER as error:
         raise translated(error) from error
 
 

@@ -48,7 +48,7 @@ class _LockSession:
         try:
             if self.connection is not None:
                 await self.connection.execute("select pg_advisory_unlock_all()")
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError):
             self.close()
 
     def close(self) -> None:
