@@ -24,8 +24,8 @@ FIRST_YEAR = 1840
 """No zone has changed its clocks before."""
 LAST_YEAR = 2099
 """No zone lists changes beyond; from here on only rules repeat."""
-
-_STEP_SECONDS = 5 * DAY_SECONDS
+STEP_SECONDS = 5 * DAY_SECONDS
+"""Two changes of one zone are further apart."""
 
 
 class Change(NamedTuple):
@@ -109,7 +109,7 @@ class Zone:
         changes = []
         probe, before = start - 1, self._offset(start - 1)
         while probe < end - 1:
-            further = min(probe + _STEP_SECONDS, end - 1)
+            further = min(probe + STEP_SECONDS, end - 1)
             after = self._offset(further)
             if after != before:
                 changes.append(Change(self._first_with(after, probe, further), before, after))
