@@ -7,19 +7,16 @@ written: the staged rows outlive every refused commit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
 
-from reactor.domain.scripts import Script
 from reactor.errors import RunBlocked
 from reactor.lake.statements.quoting import identifier
+from reactor.lake.statements.script_text import ScriptText
 from reactor.lake.statements.staging import DELETED_OUTPUT, STAGE, Latest, Selected, batch_view, mark_deletes, selections, stage
 from reactor.lake.tables import Columns
-
-Resolve = Callable[[str, str], str]
-"""(text of the script, asset partition) → the text with what it says of its asset partition filled in."""
 
 RESERVED_PREFIX = "_wm_"
 
@@ -31,7 +28,7 @@ UNFIT = {
 
 _TEMPORARY = """
 SELECT 'TABLE', table_name FROM duckdb_tables() WHERE temporary AND NOT starts_with(table_name, '_wm_')
-UNION ALL SELECT 'VIEW', view_name FROM duckdb_views() WHERE temporary AND NOT internal AND view_name <> 'batch'
+UNION ALL SELECT 'VIEW', view_name FROM duckdb_views() WHERE temporary AND NOT internal AND view_name <> 'batch' AND NOT starts_with(view_name, '_wm_')
 UNION ALL SELECT DISTINCT CASE function_type WHEN 'macro' THEN 'MACRO' ELSE 'MACRO TABLE' END, function_name FROM duckdb_functions()
            WHERE database_name = 'temp' AND NOT internal AND function_type IN ('macro', 'table_macro')
 """
@@ -49,29 +46,26 @@ class Records:
 class Work:
     """A script and the slices to evaluate it for. `records` where it reads `batch`."""
 
-    script: Script
+    text: ScriptText
     slices: Sequence[str]
-    resolve: Resolve
     records: Records | None = None
 
     @property
     def partitioned(self) -> bool:
         """Whether its table has slices."""
-        return self.script.header.partitioned is not None
+        return self.text.script.header.partitioned is not None
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns of a merge's key."""
+        m = self.text.script.managed
+        return m.key if m and m.strategy == "merge" else ()
 
     @property
     def latest(self) -> Latest | None:
         """`key= latest=`, where it counts."""
-        m = self.script.managed
+        m = self.text.script.managed
         return Latest(m.key, m.latest) if m and m.strategy == "merge" and m.latest else None
-
-    @property
-    def one_text(self) -> bool:
-        """Whether nothing but the records tells the slices apart, so that one evaluation serves all."""
-        texts = (self.script.body.select, *self.script.body.setup)
-        return not any("batch" in text.lower() for text in texts[1:]) and all(
-            self.resolve(text, self.slices[0]) == self.resolve(text, self.slices[-1]) for text in texts
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +75,11 @@ class Evaluated:
     selected: Selected
     columns: Columns
     setup: tuple[str, ...]
-    deletes: bool
 
 
 def evaluate(cursor: duckdb.DuckDBPyConnection, work: Work) -> Evaluated:
     """Stage the rows of the slices. Raises `RunBlocked` (its columns cannot be kept), `duckdb.Error`."""
-    select = work.resolve(work.script.body.select, work.slices[0])
+    select = work.text.select(work.slices[0])
     *better, as_written = selections(select, reads_batch=work.records is not None, partitioned=work.partitioned)
     for selected in better:
         try:
@@ -108,7 +101,7 @@ def _in_transaction(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Sel
 
 
 def _staged(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected) -> Evaluated:
-    at_once = len(work.slices) == 1 or (selected.sliced and work.one_text)
+    at_once = len(work.slices) == 1 or (selected.sliced and work.text.same_for(work.slices))
     columns: Columns = ()
     setup: tuple[str, ...] = ()
     for number, asset_partition in enumerate(work.slices[:1] if at_once else work.slices):
@@ -116,15 +109,16 @@ def _staged(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected) -
             _forget_setup(cursor)
         if work.records is not None:
             cursor.execute(batch_view(None if at_once else work.records.ranges[number], work.records.hidden))
-        setup = tuple(work.resolve(text, asset_partition) for text in work.script.body.setup)
+        setup = work.text.setup(asset_partition)
         for text in setup:
             cursor.execute(text)
-        one = selected if at_once else Selected(work.resolve(work.script.body.select, asset_partition))
+        one = selected if at_once else Selected(work.text.select(asset_partition))
         if not number:
             columns = _checked(cursor, work, one)
         cursor.execute(stage(one, asset_partition if work.partitioned else None, work.latest, first=not number))
     _refuse_unfit(cursor, columns)
-    return Evaluated(selected if at_once else Selected(selected.sql), columns, setup, deletes=_mark_deletes(cursor, work, columns))
+    _mark_deletes(cursor, work, columns)
+    return Evaluated(selected if at_once else Selected(selected.sql), columns, setup)
 
 
 def _forget_setup(cursor: duckdb.DuckDBPyConnection) -> None:
@@ -144,8 +138,7 @@ def _checked(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected) 
             raise RunBlocked(f"the column {name} is reserved", hint="rename it in the SELECT")
         if names[name.lower()] > 1:
             raise RunBlocked(f"the SELECT has more than one column {name}", hint="rename all but one of them")
-    m = work.script.managed
-    for role, wanted in (("key column", m.key if m and m.strategy == "merge" else ()), ("latest= column", (work.latest.column,) if work.latest else ())):
+    for role, wanted in (("key column", work.key), ("latest= column", (work.latest.column,) if work.latest else ())):
         for name in wanted:
             if name.lower() not in names:
                 raise RunBlocked(f"{role} {name} is not in the SELECT", hint=f"it has {', '.join(name for name, _ in columns)}")
@@ -170,15 +163,12 @@ def _unfit(kind: duckdb.sqltypes.DuckDBPyType) -> str | None:
     return next((found for child in types if (found := _unfit(child)) is not None), None)
 
 
-def _mark_deletes(cursor: duckdb.DuckDBPyConnection, work: Work, columns: Columns) -> bool:
-    """Whether the script says `_deleted`; a merge gets its hidden mark either way."""
-    m = work.script.managed
+def _mark_deletes(cursor: duckdb.DuckDBPyConnection, work: Work, columns: Columns) -> None:
+    """Give the rows of a merge their hidden mark."""
     given = next((kind for name, kind in columns if name.lower() == DELETED_OUTPUT), None)
     if given is not None and given != "BOOLEAN":
         raise RunBlocked(f"the column {DELETED_OUTPUT} is {given}; it says by true which rows are gone", hint="cast it to BOOLEAN, or rename it")
-    if m is None or m.strategy != "merge":
-        if given is not None:
-            raise RunBlocked(f"the SELECT has {DELETED_OUTPUT}, but without key= nothing can be deleted", hint="add key=, or rename the column")
-        return False
-    cursor.execute(mark_deletes(given=given is not None))
-    return given is not None
+    if work.key:
+        cursor.execute(mark_deletes(given=given is not None))
+    elif given is not None:
+        raise RunBlocked(f"the SELECT has {DELETED_OUTPUT}, but without key= nothing can be deleted", hint="add key=, or rename the column")

@@ -58,7 +58,7 @@ def judged(cursor: duckdb.DuckDBPyConnection, records: int, *, fraction: bool) -
     return rejected
 
 
-def gather(cursor: duckdb.DuckDBPyConnection) -> None:
+def keep_bytes(cursor: duckdb.DuckDBPyConnection) -> None:
     """Keep the bytes of what is set aside; then the raw records are not needed any more."""
     cursor.execute(
         f'CREATE OR REPLACE TEMP TABLE "_wm_quarantined" AS SELECT r.reason, r."column", r.message, b.source, b.source_partition, b."offset",'

@@ -6,15 +6,17 @@ import duckdb
 
 from reactor.domain.spans import UNROUTED
 from reactor.errors import RunBlocked, RunFailed
-from reactor.lake.evaluate import Work, evaluate
+from reactor.lake.batch import Batch, forget, gather
+from reactor.lake.evaluate import Evaluated, Work, evaluate
 from reactor.lake.fit import fit
 from reactor.lake.keep import Keep, Named
 from reactor.lake.materialize import Contents, StagedRun
-from reactor.lake.quarantine import Quarantine, quarantine_table
+from reactor.lake.quarantine import REJECTS, Quarantine, judged, keep_bytes, quarantine_table
 from reactor.lake.session import Instance
 from reactor.lake.statements import checking, plan
 from reactor.lake.statements.plan import Target
 from reactor.lake.statements.quoting import identifier
+from reactor.lake.statements.script_text import ScriptText
 from reactor.lake.statements.staging import STAGE
 from reactor.lake.tables import Existing, look
 from reactor.ports import StageOrder
@@ -35,17 +37,36 @@ def stage(instance: Instance, order: StageOrder, keep: Keep | None, named: Named
 
 
 def _staged(cursor: duckdb.DuckDBPyConnection, order: StageOrder, *, skip_unchanged: bool) -> Contents:
-    slices = [s.asset_partition for s in order.slices]
-    routed = [name for name in slices if name != UNROUTED]
-    to = plan.target(order.script, routed[0] if routed else "", replace_slice=order.replace_slice)
-    evaluated = evaluate(cursor, Work(order.script, routed, lambda text, _: text))
+    script = order.script
+    slices = tuple(s.asset_partition for s in order.slices)
+    routed = tuple(name for name in slices if name != UNROUTED)
+    to = plan.target(script, routed[0] if routed else "", replace_slice=order.replace_slice)
+    if order.replace_slice and script.body.reads_batch:
+        raise RunBlocked(f"{script.path} reads `batch`, so a slice cannot be made again from what one run sees", hint="positions reset")
+    batch = gather(cursor, script, order.slices) if script.body.reads_batch else None
+    work = Work(ScriptText(script), routed, batch.records if batch else None)
+    evaluated = evaluate(cursor, work) if routed else None
     existing = look(cursor, to.table)
     _admit(cursor, to, existing)
-    fitted = fit(cursor, to, existing, evaluated, None)
-    rows = _count(cursor, f"SELECT count(*) FROM temp.{identifier(STAGE)}")
-    warnings = _checked_keys(cursor, to)
-    quarantine = Quarantine(quarantine_table(to.table), to.materialize.asset, 0)
-    return Contents(slices, to, evaluated, fitted, existing, rows, quarantine, {}, warnings, skip_unchanged)
+    fitted = fit(cursor, to, existing, evaluated, REJECTS) if evaluated else None
+    rejected = judged(cursor, batch.total, fraction=bool(routed)) if batch else 0
+    rows = _count(cursor, f"SELECT count(*) FROM temp.{identifier(STAGE)}") if evaluated else 0
+    warnings = _checked_keys(cursor, to) if evaluated else ()
+    outcomes = _outcomes(batch, rejected, rows, evaluated) if batch else {}
+    if rejected:
+        keep_bytes(cursor)
+    if batch:
+        forget(cursor)
+    quarantine = Quarantine(quarantine_table(to.table), to.materialize.asset, rejected)
+    return Contents(slices, to, evaluated, fitted, existing, rows, quarantine, outcomes, warnings, skip_unchanged)
+
+
+def _outcomes(batch: Batch, rejected: int, rows: int, evaluated: Evaluated | None) -> dict[str, int]:
+    """Records by what became of them. How many a SELECT left out is known only where each row is made from one record."""
+    outcomes = {"quarantined": rejected, "tombstone": batch.tombstones}
+    if evaluated and evaluated.selected.carried:
+        outcomes["filtered"] = max(0, batch.total - batch.tombstones - rejected - rows)
+    return outcomes
 
 
 def _admit(cursor: duckdb.DuckDBPyConnection, to: Target, existing: Existing | None) -> None:

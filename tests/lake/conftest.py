@@ -1,21 +1,41 @@
-"""A lake on the real parts, and the shortest way to run a managed script in it."""
+"""Lakes on the real parts: `main` and `sales`."""
 
-import json
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
-from reactor.domain.runs import new_run_id
 from reactor.lake.ducklake import DuckLake
 from reactor.lake.session import LakeSettings
+from tests.lake.driving import Bench
+from tests.parts.postgres import execute
+
+
+@contextmanager
+def opened(url: str, folder: Path) -> Iterator[Bench]:
+    lakes = {name: LakeSettings(str(folder / name)) for name in ("main", "sales")}
+    lake = DuckLake(postgres_url=url, lakes=lakes, memory_limit_bytes=400_000_000, threads=2)
+    try:
+        yield Bench(lake, url)
+    finally:
+        lake.close()
 
 
 @pytest.fixture
-def lake(database: str, tmp_path: Path) -> Iterator[DuckLake]:
-    """One lake `main` and one `sales`, in a database of the test's own."""
-    lakes = {name: LakeSettings(str(tmp_path / "lakes" / name)) for name in ("main", "sales")}
-    lake = DuckLake(postgres_url=database, lakes=lakes, memory_limit_bytes=400_000_000, threads=2)
-    yield lake
-    lake.close()
+def bench(database: str, tmp_path: Path) -> Iterator[Bench]:
+    """Lakes of the test's own."""
+    with opened(database, tmp_path / "lakes") as bench:
+        yield bench
+
+
+@pytest.fixture(scope="module")
+def module_bench(postgres_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """Lakes that the tests of one file share: each test drops what it finds."""
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    execute(postgres_server, f"CREATE DATABASE {name}")
+    with opened(urlsplit(postgres_server)._replace(path=f"/{name}").geturl(), tmp_path_factory.mktemp("lakes")) as bench:
+        yield bench
+    execute(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")

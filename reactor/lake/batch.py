@@ -1,0 +1,208 @@
+"""The records of a run: from the pieces that the core carried to the table `_wm_batch` that the script reads.
+
+Two relations. `_wm_raw` is Arrow, as the records came: their numbers, bytes and origin; only what is set aside is ever copied from it.
+`_wm_batch` holds the decoded columns, those of the metadata that the script can see (`named_columns`), and hidden ones. Records are numbered
+by slice, and within a slice in the order of their offsets, so a slice is a range of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reactor.domain.scripts import Script
+from reactor.domain.spans import UNROUTED, SourcePartition
+from reactor.lake.decoding.payload import decode
+from reactor.lake.evaluate import Records
+from reactor.lake.quarantine import RAW, REJECTS, create_rejects
+from reactor.lake.rows import Rows
+from reactor.lake.statements.carry import BATCH
+from reactor.lake.statements.quoting import identifier, literal
+from reactor.lake.statements.reading import named_columns
+from reactor.lake.statements.staging import ROW, SLICE
+from reactor.ports import SliceInput
+
+METADATA: Mapping[str, str] = {
+    "_topic": "VARCHAR", "_source_partition": "INTEGER", "_offset": "BIGINT", "_timestamp": "TIMESTAMP WITH TIME ZONE", "_key": "BLOB",
+    "_headers": 'STRUCT("name" VARCHAR, "value" BLOB)[]', "value": "JSON",
+}  # fmt: skip
+"""Columns of `batch` beside the declared ones, with their types. Without declared ones `value` is the payload."""
+
+TOMBSTONE = "tombstone"
+_DECODABLE, _UNDECODED = "_wm_decodable", "_wm_undecoded"
+
+_NO_RECORDS = pa.schema([
+    ("offset", pa.int64()), ("timestamp", pa.timestamp("ms", "UTC")), ("key", pa.binary()), ("value", pa.binary()),
+    ("headers", pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))),
+])  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The decoded records of an order. `total`: all of them, tombstones and unrouted ones too; `tombstones`: those that are no rows."""
+
+    records: Records
+    total: int
+    tombstones: int
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """The records of all pieces, one behind the other, and where each came from."""
+
+    tables: list[pa.Table] = field(default_factory=list)
+    origins: list[SourcePartition] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    reasons: list[pa.Array] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        return sum(self.lengths)
+
+    def add(self, part: tuple[SourcePartition, int, int, object]) -> None:
+        """Raises TypeError for a payload that is not ours."""
+        origin, lo, _, payload = part
+        if not isinstance(payload, Rows):
+            raise TypeError(f"a piece of {origin} holds {type(payload).__name__}, no rows")
+        settled = int(np.searchsorted(payload.records["offset"].to_numpy(), lo))
+        self.tables.append(payload.records.slice(settled))
+        self.origins.append(origin)
+        self.lengths.append(payload.records.num_rows - settled)
+        if payload.reasons is not None:
+            self.reasons.append(payload.reasons.slice(settled))
+
+    def constant(self, values: Sequence[object], kind: pa.DataType) -> pa.Array:
+        """One value for each piece, repeated for its records."""
+        pieces = np.repeat(np.arange(len(values)), self.lengths)
+        return pa.array(values, kind).take(pa.array(pieces))
+
+    def raw(self) -> pa.Table:
+        """The columns of `_wm_raw`."""
+        records = pa.concat_tables([_NO_RECORDS.empty_table(), *self.tables], promote_options="permissive")
+        numbers = pa.array(np.arange(self.rows))
+        sources = self.constant([origin.source for origin in self.origins], pa.string()).dictionary_encode()
+        partitions = self.constant([origin.number for origin in self.origins], pa.string()).dictionary_encode()
+        return records.append_column("_row", numbers).append_column(ROW, numbers).append_column("source", sources).append_column(
+            "source_partition", partitions
+        )
+
+
+def gather(cursor: duckdb.DuckDBPyConnection, script: Script, slices: Sequence[SliceInput]) -> Batch:
+    """Decode the records of an order. Raises `duckdb.Error`."""
+    gathered, bounds = _Gathered(), [0]
+    routed = [s for s in slices if s.asset_partition != UNROUTED]
+    for one in (*routed, *(s for s in slices if s.asset_partition == UNROUTED)):
+        for part in one.parts:
+            gathered.add(part)
+        bounds.append(gathered.rows)
+    raw, decodable = gathered.raw(), bounds[len(routed)]
+    cursor.register(RAW, raw)
+    cursor.execute(create_rejects())
+    unplaced = _set_unrouted_aside(cursor, gathered, decodable)
+    batch = _Decoding(cursor, script, gathered, [s.asset_partition for s in routed], bounds)
+    tombstones = batch.decode(raw.slice(0, decodable))
+    return Batch(Records(tuple(pairwise(bounds[: len(routed) + 1])), batch.hidden), gathered.rows, tombstones + unplaced)
+
+
+def forget(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Give the memory of the records back: what is staged and what is set aside have their own."""
+    cursor.execute("DROP VIEW IF EXISTS temp.batch")
+    cursor.execute(f"DROP TABLE IF EXISTS temp.{identifier(BATCH)}")
+    cursor.unregister(RAW)
+
+
+def _set_unrouted_aside(cursor: duckdb.DuckDBPyConnection, gathered: _Gathered, first: int) -> int:
+    """All records without a slice, with their reasons; tombstones have nothing to set aside: how many they are."""
+    if not gathered.reasons:
+        return 0
+    reasons = pa.chunked_array(gathered.reasons, pa.string())
+    numbers = pa.array(np.arange(first, first + len(reasons)))
+    cursor.register(_UNDECODED, pa.table({"number": numbers, "reason": reasons}))
+    cursor.execute(f"INSERT INTO {REJECTS} SELECT number, reason, NULL, NULL FROM {_UNDECODED} WHERE reason <> {literal(TOMBSTONE)}")
+    cursor.unregister(_UNDECODED)
+    return int(pc.sum(pc.equal(reasons, TOMBSTONE)).as_py() or 0)
+
+
+@dataclass(slots=True)
+class _Decoding:
+    """One decoding: of which records, into which columns."""
+
+    cursor: duckdb.DuckDBPyConnection
+    script: Script
+    gathered: _Gathered
+    slices: Sequence[str]
+    bounds: Sequence[int]
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The hidden columns of `_wm_batch`."""
+        return (ROW, SLICE) if self.script.header.partitioned is not None else (ROW,)
+
+    @property
+    def metadata(self) -> tuple[str, ...]:
+        """The metadata that the script may see and does not declare."""
+        declared = {column.name.lower() for column in self.script.header.batch or ()}
+        free = [name for name in METADATA if name not in declared and (name != "value" or self.script.header.batch is not None)]
+        seen = named_columns((*self.script.body.setup, self.script.body.select), free)
+        return tuple(name for name in free if name in seen)
+
+    def decode(self, raw: pa.Table) -> int:
+        """Make `_wm_batch`, and put into `_wm_rejects` what cannot be decoded; the number of tombstones that are no rows."""
+        keep = [*self.metadata, *self.hidden]
+        self.cursor.register(_DECODABLE, self._with_metadata(raw))
+        decode(self.cursor, _DECODABLE, self.script.header.batch, keep, BATCH, _UNDECODED)
+        tombstones = self._tombstones(keep)
+        self.cursor.unregister(_DECODABLE)
+        self.cursor.execute(f'INSERT INTO {REJECTS} SELECT _row, reason, "column", NULL FROM temp.{identifier(_UNDECODED)}'
+                            f" WHERE reason <> {literal(TOMBSTONE)}")
+        self.cursor.execute(f"DROP TABLE temp.{identifier(_UNDECODED)}")
+        if "value" in self.metadata:
+            text = "ltrim(decode(value), chr(65279))"  # a byte order mark is no JSON
+            self.cursor.execute(f"ALTER TABLE temp.{identifier(BATCH)} ALTER COLUMN value TYPE JSON USING CAST({text} AS JSON)")
+        return tombstones
+
+    def _with_metadata(self, raw: pa.Table) -> pa.Table:
+        """The raw records with the metadata and hidden columns under the names that the script knows."""
+        origins = self.gathered.origins
+        made = {
+            "_topic": lambda: self._constant([origin.source.rpartition("/")[2] for origin in origins], pa.string(), raw),
+            "_source_partition": lambda: self._constant([_number(origin) for origin in origins], pa.int32(), raw),
+            "_offset": lambda: raw["offset"], "_timestamp": lambda: raw["timestamp"], "_key": lambda: raw["key"], "_headers": lambda: raw["headers"],
+        }  # fmt: skip
+        for name in self.metadata:
+            if name in made:
+                raw = raw.append_column(name, made[name]())
+        if SLICE in self.hidden:
+            lengths = np.diff(self.bounds[: len(self.slices) + 1])
+            raw = raw.append_column(SLICE, pa.array(self.slices, pa.string()).take(pa.array(np.repeat(np.arange(len(lengths)), lengths))))
+        return raw
+
+    def _constant(self, values: Sequence[object], kind: pa.DataType, raw: pa.Table) -> pa.Array:
+        return self.gathered.constant(values, kind).slice(0, raw.num_rows)
+
+    def _tombstones(self, keep: Sequence[str]) -> int:
+        """Rows of NULL for those that the script wants, behind the others; how many it does not want."""
+        columns = ", ".join(identifier(name) for name in keep)
+        sources = self._wanted_tombstones()
+        wanted = "true" if sources is None else f"source IN ({', '.join(map(literal, sources))})" if sources else "false"
+        self.cursor.execute(
+            f"INSERT INTO temp.{identifier(BATCH)} BY NAME SELECT {columns} FROM {_DECODABLE} WHERE value IS NULL AND {wanted}"
+        )
+        row = self.cursor.execute(f"SELECT count(*) FROM {_DECODABLE} WHERE value IS NULL AND NOT ({wanted})").fetchone()
+        return int(row[0]) if row else 0
+
+    def _wanted_tombstones(self) -> list[str] | None:
+        """The sources whose tombstones become rows; None: all of them, because nothing is declared that they lack."""
+        if self.script.header.batch is None:
+            return None
+        return [edge.uri for edge in self.script.edges if ("tombstones", "row") in edge.options]
+
+
+def _number(origin: SourcePartition) -> int | None:
+    return int(origin.number) if origin.number.isdigit() else None
