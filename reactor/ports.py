@@ -132,6 +132,10 @@ class Source(Protocol):
         """What the logs hold now (`end`: the last stable offset). One that does not exist, or cannot be asked now, is missing."""
         ...
 
+    async def offset_at(self, partition: SourcePartition, timestamp_ms: int, bounds: LogBounds) -> int:
+        """The first offset whose record is not older than this; the log's end if there is none. Raises `Outage`."""
+        ...
+
     async def commit(self, offsets: Mapping[SourcePartition, int]) -> None:
         """The group offset, a courtesy: idempotent, ignored for what was revoked, never raises."""
         ...

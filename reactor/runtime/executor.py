@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -73,7 +73,7 @@ class Executor:
     """All runs of this replica. `work_for`: how a script works; `lake_of`: in which lake. `on_restored`: the database is another one."""
 
     def __init__(self, *, state: State, clock: Clock, holder: str, epoch: Epoch, work_for: Callable[[StartRun], Work],
-                 lake_of: Callable[[StartRun], str], on_restored: Callable[[Epoch], None], telemetry: Telemetry) -> None:
+                 lake_of: Callable[[StartRun], str], on_restored: Callable[[], Awaitable[None]], telemetry: Telemetry) -> None:
         self._telemetry = telemetry
         self._state, self._clock, self._holder, self._epoch = state, clock, holder, epoch
         self._work_for, self._lake_of, self._on_restored = work_for, lake_of, on_restored
@@ -119,7 +119,7 @@ class Executor:
         tokens = await until_it_answers(partial(self._tokens, start))
         if tokens.epoch != self._epoch:
             self._epoch = tokens.epoch
-            self._on_restored(tokens.epoch)
+            await self._on_restored()
             return Refused(start.ticket, {})
         run = await self._run(start, claims, tokens)
         try:

@@ -8,10 +8,11 @@ are asked about again while it lasts. Spans are split here, in a worker thread, 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
+from uuid import UUID
 
 import anyio
 from anyio import to_thread
@@ -42,7 +43,7 @@ class Starts(Protocol):
 class SourceIntake:
     """Implements `ports.Intake` for one group of readers.
 
-    `halted`: what is not read, and why. `ends`: the log ends that were seen at assignment: what lies below them has waited already.
+    `table_uuid`: of the lake table that a consumer feeds (blocking). `halted`: what is not read, and why. `ends`: the log ends that were seen at assignment: what lies below them has waited already.
     `bounds`: what the logs held when last seen. `ephemeral`: the broker keeps nothing, so another log begins anew by itself.
     """
 
@@ -52,6 +53,7 @@ class SourceIntake:
     splitter: Splitter
     clock: Clock
     starts: Starts
+    table_uuid: Callable[[Consumer], UUID | None]
     ephemeral: bool = False
     halted: dict[PositionKey, str] = field(default_factory=dict)
     bounds: dict[SourcePartition, LogBounds] = field(default_factory=dict)
@@ -116,7 +118,8 @@ class SourceIntake:
         for key, routing in keys.items():
             if key not in stored:
                 offset, text = await self.starts.offset(key.consumer, partition, bounds)
-                new.append(NewPosition(key, offset, routing, text, bounds.topic_id))
+                uuid = await to_thread.run_sync(self.table_uuid, key.consumer)
+                new.append(NewPosition(key, offset, routing, text, bounds.topic_id, uuid))
         if new:
             await self.state.insert_positions(new)
             stored = await self.state.load(keys)

@@ -47,15 +47,17 @@ class Service:
     feedings: Mapping[tuple[str, str], Feeding]
     publishers: Sequence[Publishing]
     drain_seconds: float
+    scripts: Sequence[Script]
+    producers: Producers
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def run(self, scripts: Sequence[Script], producers: Producers) -> None:
+    async def run(self) -> None:
         """Until `stopping` is set and everything has ended in order. Raises what ended a task that should not end."""
         async with anyio.create_task_group() as tasks:
             hands = Hands(self.loop, self.state, self.executor, self.telemetry, tasks, dict(self.feedings), self._hint)
             watcher = Watcher(self.loop, self.liveness, self.clock, self.telemetry, self.feedings)
-            self.loop.tell(lambda engine, _: engine.set_scripts(scripts, producers))
+            self.loop.tell(lambda engine, _: engine.set_scripts(self.scripts, self.producers))
             start = partial(self._start, tasks)
             start("loop", partial(self.loop.run, hands))
             start("heartbeat", partial(periodically, "heartbeat", HEARTBEAT_SECONDS, watcher.keep_alive, anyio.sleep))

@@ -18,6 +18,10 @@ class Inbox(Part):
             "request_run", self._workspace, script, partition, actor, reason, cascade, replace_slice, dict(arguments or {}))
         return row["offset"], row["event_id"]
 
+    async def inbox_next(self) -> int:
+        """The offset that the next request will have."""
+        return int(await self._db.value("inbox_next", self._workspace))
+
     async def read_inbox(self, lo: int, limit: int) -> Sequence[RunRequested]:
         """Runs asked for, at offsets >= lo, in order."""
         return [

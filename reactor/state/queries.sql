@@ -154,6 +154,9 @@ insert into reactor.inbox (queue, "offset", event_id, script, partition, actor, 
 select n.name, n.place, replace(gen_random_uuid()::text, '-', ''), $2, $3, $4, $5, $6, $7, $8 from numbered n
 returning "offset", event_id
 
+-- name: inbox_next
+select next from reactor.queue where name = 'inbox://' || $1
+
 -- name: read_inbox
 select * from reactor.inbox where queue = 'inbox://' || $1 and "offset" >= $2 order by "offset" limit $3
 

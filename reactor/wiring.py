@@ -1,0 +1,265 @@
+"""The composition root: the only module that knows every room. Settings and scripts go in, a `Service` comes out.
+
+    Settings ─▶ state (PostgreSQL) ─▶ lakes attached ─▶ their commit triggers ─▶ sources, queues, publishers ─▶ Service
+
+Order matters: the lakes' catalogs must exist before their trigger can be made, and the trigger must be there before anything is written.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from anyio import to_thread
+from connectors.publishers.kafka import KafkaPublisher
+
+from connectors.kafka.client import KafkaConnection
+from connectors.kafka.source import KafkaSource
+from reactor import __version__
+from reactor.core.effects import StartRun
+from reactor.core.engine import Engine
+from reactor.core.lanes import Limits
+from reactor.core.reading import Producers
+from reactor.domain.assets import LakeTable
+from reactor.domain.scripts import Script
+from reactor.domain.spans import inbox_of, outbox_of
+from reactor.embedded import running
+from reactor.errors import UsageError
+from reactor.lake.ducklake import DuckLake
+from reactor.lake.session import LakeSettings
+from reactor.lake.split import ArrowSplitter
+from reactor.ports import Epoch, Publisher
+from reactor.runtime.committing import Committer, ManagedWork
+from reactor.runtime.executor import Executor, Work
+from reactor.runtime.hands import ExternalFeeding, Feeding, QueueFeeding
+from reactor.runtime.intake import SourceIntake
+from reactor.runtime.loop import Loop
+from reactor.runtime.programs import Programs, ProgramWork
+from reactor.runtime.publishing import Publishing, wanted_by
+from reactor.runtime.queues import QueueSource
+from reactor.runtime.service import Service
+from reactor.runtime.starts import PositionStarts
+from reactor.settings import Settings
+from reactor.state.postgres import PostgresState
+from reactor.telemetry import Telemetry
+
+
+class WallClock:
+    """`ports.Clock`: the machine's time, which never goes back here."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+
+    def now(self) -> float:
+        """POSIX seconds."""
+        self._last = max(self._last, time.time())
+        return self._last
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A folder with its settings and the scripts that may run. `producers`: asset → how its producer partitions it."""
+
+    folder: Path
+    settings: Settings
+    scripts: Sequence[Script]
+    producers: Producers = field(default_factory=dict)
+
+    @property
+    def private_folder(self) -> Path:
+        """Where embedded parts, lakes by default and kept files lie."""
+        return self.folder / ".reactor"
+
+    def tagged(self, tags: Collection[str]) -> Sequence[Script]:
+        """The scripts that a replica started with these tags runs; no tags: all."""
+        return [s for s in self.scripts if not tags or (s.header.tag or "") in tags]
+
+
+def state_url(project: Project) -> str:
+    """Where the database is. Raises `UsageError` if it is the embedded one and nobody runs it."""
+    if not project.settings.state.embedded:
+        return project.settings.state.url.reveal()
+    found = running.state_url(project.private_folder)
+    if found is None:
+        raise UsageError(
+            "the embedded PostgreSQL of this project is not running",
+            hint="`reactor dev` starts it and serves; or set [state] url in reactor.toml to a PostgreSQL of yours",
+        )
+    return found
+
+
+def kafka_connection(project: Project, cluster: str) -> KafkaConnection:
+    """How a configured cluster is reached. Raises `UsageError` like `state_url`."""
+    k = project.settings.kafka[cluster]
+    servers: str | None = k.bootstrap_servers
+    if k.embedded:
+        servers = running.bootstrap_servers(project.private_folder)
+        if servers is None:
+            raise UsageError(
+                "the embedded broker of this project is not running",
+                hint=f"`reactor dev` starts it and serves; or set [kafka.{cluster}] bootstrap_servers in reactor.toml to brokers of yours",
+            )
+    return KafkaConnection(
+        cluster, servers or "", k.security_protocol, k.sasl_mechanism, k.sasl_username, k.sasl_password.reveal() if k.sasl_password else None,
+        k.ca_path, k.certificate_path, k.key_path,
+    )
+
+
+def duck_lake(project: Project, url: str) -> DuckLake:
+    """All lakes, attached (blocking)."""
+    s = project.settings
+    lakes = {name: LakeSettings(lake.data_path) for name, lake in s.lakes.named.items()}
+    return DuckLake(
+        postgres_url=url, lakes=lakes, default_lake=s.lakes.default, memory_limit_bytes=s.resources.memory_limit_bytes,
+        threads=s.resources.threads, temp_path=s.resources.temp_path, skip_unchanged=s.run.skip_unchanged,
+    )
+
+
+@asynccontextmanager
+async def opened_state(project: Project, replica: str = "") -> AsyncIterator[PostgresState]:
+    """The state, migrated. Raises `Outage`, `UsageError`."""
+    s = project.settings
+    state = await PostgresState.open(state_url(project), installation=s.installation, workspace=s.workspace, replica=replica)
+    try:
+        yield state
+    finally:
+        await state.close()
+
+
+@dataclass(slots=True)
+class Parts:
+    """What a service is made of, and who must be closed after it."""
+
+    project: Project
+    state: PostgresState
+    lake: DuckLake
+    holder: str
+    clock: WallClock
+    telemetry: Telemetry
+    publishers: list[Publisher] = field(default_factory=list)
+
+
+@asynccontextmanager
+async def opened_service(project: Project, *, tags: Collection[str] = (), streams: bool = True, only: Collection[str] = ()) -> AsyncIterator[Service]:
+    """A service that is ready to `run`, and is closed afterwards.
+
+    `streams` False: neither topics nor publishers, for a process that only carries out what was asked for by hand. `only`: these scripts.
+    Raises `Outage`, `UsageError`.
+    """
+    holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+    async with opened_state(project, holder) as state:
+        lake = await to_thread.run_sync(duck_lake, project, state_url(project))
+        parts = Parts(project, state, lake, holder, WallClock(), Telemetry(__version__))
+        try:
+            for name, settings in project.settings.lakes.named.items():
+                await state.watch_lake(name, watch_external=settings.watch_external)
+                parts.telemetry.know_lake(name)
+            scripts = [s for s in project.tagged(tags) if not only or s.path in only]
+            yield await _service(parts, scripts, streams=streams)
+        finally:
+            for publisher in parts.publishers:
+                await publisher.close()
+            await to_thread.run_sync(lake.close)
+
+
+async def _service(parts: Parts, scripts: Sequence[Script], *, streams: bool) -> Service:
+    settings, state = parts.project.settings, parts.state
+    d = settings.debounce
+    engine = Engine(Limits(d.quiet_seconds, d.wait_max_seconds, d.rows_max, d.bytes_max, d.open_bytes_max), settings.workspace)
+    loop = Loop(engine, parts.clock)
+    for script in scripts:
+        parts.telemetry.know_asset(script.consumer)
+    return Service(
+        engine=engine, loop=loop, executor=_executor(parts, loop, await state.epoch()), state=state, liveness=state, clock=parts.clock,
+        telemetry=parts.telemetry, feedings=_feedings(parts, loop, scripts, streams=streams),
+        publishers=_publishers(parts) if streams else [], drain_seconds=settings.run.drain_seconds, scripts=scripts, producers=parts.project.producers,
+    )
+
+
+def _executor(parts: Parts, loop: Loop, epoch: Epoch) -> Executor:
+    settings = parts.project.settings
+    committer = Committer(parts.state, parts.lake, parts.telemetry)
+    programs = Programs(
+        parts.project.folder, {name: str(r.interpreter) for name, r in settings.runners.items()}, settings.run.timeout_seconds,
+    )
+
+    def work_for(start: StartRun) -> Work:
+        return ManagedWork(start, committer) if start.script.managed else ProgramWork(start, programs, committer)
+
+    def lake_of(start: StartRun) -> str:
+        managed = start.script.managed
+        return LakeTable.parse(managed.asset).lake if managed else settings.lakes.default
+
+    async def on_restored() -> None:
+        await to_thread.run_sync(parts.lake.rebuild)
+        loop.tell(lambda engine, _: engine.forget_all())
+
+    return Executor(
+        state=parts.state, clock=parts.clock, holder=parts.holder, epoch=epoch, work_for=work_for, lake_of=lake_of, on_restored=on_restored,
+        telemetry=parts.telemetry,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- what feeds it
+
+
+def _feedings(parts: Parts, loop: Loop, scripts: Sequence[Script], *, streams: bool) -> Mapping[tuple[str, str], Feeding]:
+    feedings: dict[tuple[str, str], Feeding] = {}
+    settings = parts.project.settings
+    starts = PositionStarts(parts.state, scripts, {name: k.auto_offset_reset for name, k in settings.kafka.items()})
+    by_consumer = {s.consumer: s for s in scripts}
+
+    def intake(tag: str, *, ephemeral: bool = False) -> SourceIntake:
+        return SourceIntake(
+            tag, loop, parts.state, ArrowSplitter(), parts.clock, starts, lambda consumer: parts.lake.ensure_table(by_consumer[consumer]), ephemeral,
+        )
+
+    for tag in {s.header.tag or "" for s in scripts}:
+        for queue in _queues(parts, tag):
+            feedings[tag, queue.partition.source] = QueueFeeding(queue, intake(tag))
+    for (cluster, tag), topics in _topics(scripts).items() if streams else ():
+        group = settings.group_id(cluster) + (f"-{tag}" if tag else "")
+        source = KafkaSource(kafka_connection(parts.project, cluster), group, topics, clock=parts.clock, replica_id=settings.replica_id)
+        starts.sources[cluster] = source
+        feeding = ExternalFeeding(source, intake(tag, ephemeral=settings.kafka[cluster].embedded))
+        feedings |= {(tag, f"kafka://{cluster}/{topic}"): feeding for topic in topics}
+    return feedings
+
+
+def _topics(scripts: Sequence[Script]) -> Mapping[tuple[str, str], set[str]]:
+    """Topics by cluster and tag."""
+    topics: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for script in scripts:
+        for edge in script.streams:
+            cluster, _, topic = edge.uri.removeprefix("kafka://").partition("/")
+            topics[cluster, script.header.tag or ""].add(topic)
+    return topics
+
+
+def _queues(parts: Parts, tag: str) -> Sequence[QueueSource]:
+    state, workspace = parts.state, parts.project.settings.workspace
+    return [
+        QueueSource(outbox_of(workspace), f"outbox:{tag}", parts.holder, state, parts.clock, state.read_outbox, state.outbox_next),
+        QueueSource(inbox_of(workspace), f"inbox:{tag}", parts.holder, state, parts.clock, state.read_inbox, state.inbox_next),
+    ]
+
+
+def _publishers(parts: Parts) -> Sequence[Publishing]:
+    settings = parts.project.settings
+    publishings = []
+    for name, p in settings.publishers.items():
+        cluster = p.cluster or next(iter(settings.kafka), "")
+        publisher = KafkaPublisher(name, kafka_connection(parts.project, cluster), topic=p.topic, transactional=not settings.kafka[cluster].embedded)
+        parts.publishers.append(publisher)
+        publishings.append(Publishing(
+            name, publisher, wanted_by(p.assets, p.types), outbox_of(settings.workspace), parts.holder, parts.state, parts.state, parts.clock,
+            parts.telemetry,
+        ))
+    return publishings
