@@ -24,8 +24,8 @@ EVENT_TIME_HEADER = "event_time"
 """The header that the default chain looks at first."""
 KEY_BYTES_MAX = 512
 """The longest identity of an asset partition, UTF-8."""
-SLACK_MICROS = 0
-"""How far outside of the years 1 to 9999 UTC an event time may lie."""
+SLACK_MICROS = 86_400_000_000
+"""How far outside of the years 1 to 9999 UTC an event time may lie: in some zone it still has a local date, and the calendar decides."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The grammar of JSON (RFC 8259) and of UTF-8 (RFC 3629) inside its strings as one table: state × class of a byte → state.
+"""The grammar of JSON (RFC 8259), and of UTF-8 (RFC 3629) inside its strings, as one table: state and byte to state.
 
 States from EVENT on ask the scanner to act (it then chooses the next state itself); all others cost one look-up a byte. What the table does
 not name is REFUSED: control characters, comments, trailing commas, `NaN`, leading zeros, halves of surrogate pairs, overlong UTF-8.
@@ -14,19 +14,22 @@ Table = npt.NDArray[np.uint8]
 ABSENT, NULL, TRUE, FALSE, INTEGER, FRACTION, EXPONENT, TEXT, ESCAPED, OBJECT, ARRAY = range(11)
 """Kinds of a token. A FRACTION has a point, an EXPONENT an `e` (and perhaps a point), an ESCAPED text a backslash."""
 
-STATES = (
-    "VALUE FIRST_ITEM AFTER_ITEM FIRST_NAME NAME COLON AFTER_MEMBER DONE STRING STRING_E "
-    "STRING+1 STRING+2 STRING+3 STRING+E0 STRING+ED STRING+F0 STRING+F4 "
-    "STRING_E+1 STRING_E+2 STRING_E+3 STRING_E+E0 STRING_E+ED STRING_E+F0 STRING_E+F4 "
-    "BACKSLASH HEX1 HEX2 HEX3 HEX4 HEX_D HIGH3 HIGH4 PAIR_BACKSLASH PAIR_U PAIR_D PAIR_C "
-    "MINUS ZERO DIGITS POINT DECIMALS E E_SIGN E_DIGITS T TR TRU F FA FAL FALS N NU NUL "
-    "REFUSED BEGIN_SCALAR BEGIN_NAME BEGIN_TEXT END_TEXT END_NUMBER END_WORD OPEN_OBJECT OPEN_ARRAY CLOSE"
-).split()
-_NUMBER = {name: i for i, name in enumerate(STATES)}
-VALUE, FIRST_ITEM, AFTER_ITEM, FIRST_NAME, _NAME, COLON, AFTER_MEMBER, DONE, STRING = range(9)
-STRING_E = _NUMBER["STRING_E"]
+_STRING_PARTS = ("", "+1", "+2", "+3", "+E0", "+ED", "+F0", "+F4")
+_STATES = (
+    "VALUE", "FIRST_ITEM", "AFTER_ITEM", "FIRST_NAME", "NAME", "COLON", "AFTER_MEMBER", "DONE",
+    *("STRING" + part for part in _STRING_PARTS), *("STRING_E" + part for part in _STRING_PARTS),
+    "BACKSLASH", "HEX1", "HEX2", "HEX3", "HEX4", "HEX_D", "HIGH3", "HIGH4", "PAIR_BACKSLASH", "PAIR_U", "PAIR_D", "PAIR_C",
+    "MINUS", "ZERO", "DIGITS", "POINT", "DECIMALS", "E", "E_SIGN", "E_DIGITS",
+    "T", "TR", "TRU", "F", "FA", "FAL", "FALS", "N", "NU", "NUL",
+    "REFUSED", "BEGIN_NAME", "BEGIN_TEXT", "BEGIN_SCALAR", "OPEN_OBJECT", "OPEN_ARRAY", "END_TEXT", "END_NUMBER", "END_WORD", "CLOSE",
+)
+"""Inside a string: STRING_E has had an escape; `+1` to `+3` bytes of a UTF-8 sequence are to come, or what may follow `E0`, `ED`, `F0`, `F4`."""
+_NUMBER = {state: i for i, state in enumerate(_STATES)}
+VALUE, AFTER_ITEM, COLON, AFTER_MEMBER, DONE, STRING = (
+    _NUMBER[state] for state in ("VALUE", "AFTER_ITEM", "COLON", "AFTER_MEMBER", "DONE", "STRING")
+)
 EVENT = REFUSED = _NUMBER["REFUSED"]
-BEGIN_SCALAR, BEGIN_NAME, BEGIN_TEXT, END_TEXT, END_NUMBER, END_WORD, OPEN_OBJECT, OPEN_ARRAY, CLOSE = range(REFUSED + 1, REFUSED + 10)
+BEGIN_NAME, BEGIN_TEXT, BEGIN_SCALAR, OPEN_OBJECT, OPEN_ARRAY, END_TEXT, END_NUMBER, END_WORD, CLOSE = range(REFUSED + 1, REFUSED + 10)
 
 _DIGIT, _HEX = b"0123456789", b"0123456789abcdefABCDEF"
 _BLANK = b" \t\n\r"
@@ -66,7 +69,8 @@ _RULES: dict[str, list[tuple[bytes, str]]] = {
     "E": [(b"+-", "E_SIGN"), (_DIGIT, "E_DIGITS")],
     "E_SIGN": [(_DIGIT, "E_DIGITS")],
     "E_DIGITS": [(_DIGIT, "E_DIGITS"), (_BLANK + b",]}", "END_NUMBER")],
-    # The first byte of a scalar: the state that the scanner takes after BEGIN_SCALAR.
+    # A beginning is looked up a second time, with the same byte, for the state behind it.
+    "BEGIN_NAME": [(b'"', "STRING")], "BEGIN_TEXT": [(b'"', "STRING")], "OPEN_OBJECT": [(b"{", "FIRST_NAME")], "OPEN_ARRAY": [(b"[", "FIRST_ITEM")],
     "BEGIN_SCALAR": [(b"-", "MINUS"), (b"0", "ZERO"), (b"123456789", "DIGITS"), (b"t", "T"), (b"f", "F"), (b"n", "N")],
 }
 _RULES["FIRST_ITEM"] = [*_RULES["VALUE"], (_BLANK, "FIRST_ITEM"), (b"]", "CLOSE")]
@@ -89,7 +93,7 @@ for _literal in _LITERALS:
 
 def _next_states() -> Table:
     """`table[state * 256 + byte]`: the next state; in a list of rules the later ones win."""
-    table = np.full((len(STATES), 256), REFUSED, np.uint8)
+    table = np.full((len(_STATES), 256), REFUSED, np.uint8)
     for state, rules in _RULES.items():
         for members, following in rules:
             table[_NUMBER[state], list(members)] = _NUMBER[following]
@@ -98,7 +102,7 @@ def _next_states() -> Table:
 
 def _kinds() -> Table:
     """`kinds[state]`: the kind of the token that ends in this state, else ABSENT."""
-    kinds = np.full(len(STATES), ABSENT, np.uint8)
+    kinds = np.full(len(_STATES), ABSENT, np.uint8)
     for state, kind in {
         "ZERO": INTEGER, "DIGITS": INTEGER, "DECIMALS": FRACTION, "E_DIGITS": EXPONENT, "STRING": TEXT, "STRING_E": ESCAPED,
         "TRU": TRUE, "FALS": FALSE, "NUL": NULL,

@@ -20,6 +20,7 @@ Bytes = npt.NDArray[np.uint8]
 MICROS_MIN, MICROS_END = -62_135_596_800_000_000, 253_402_300_800_000_000
 """Microseconds of 0001-01-01 and of 10000-01-01 UTC: instants outside of `[MICROS_MIN, MICROS_END)` have no date of four digits."""
 
+_NO_DIGITS = 100  # more than any two digits say
 _DAY_SECONDS = 86_400
 _FAR_DAYS = 10_000_000  # out of range, and its microseconds still fit 64 bits
 _EXPONENT_MAX = 1_000_000_000
@@ -34,14 +35,6 @@ def _digits(data: Bytes, at: int, end: int) -> int:
     while at + count < end and 48 <= data[at + count] <= 57:
         count += 1
     return count
-
-
-@compiled
-def _value(data: Bytes, at: int, count: int) -> int:
-    value = 0
-    for k in range(count):
-        value = value * 10 + int(data[at + k]) - 48
-    return value
 
 
 @compiled
@@ -132,31 +125,35 @@ def _days(year: int, month: int, day: int) -> int:
 
 
 @compiled
-def _pair(data: Bytes, at: int, end: int, highest: int) -> int:
-    """The two digits at `at`; -1: they are none, or more than `highest`."""
-    if at + 2 > end or _digits(data, at, at + 2) < 2:
-        return -1
-    value = _value(data, at, 2)
-    return value if value <= highest else -1
+def _two(data: Bytes, at: int, end: int) -> int:
+    """The value of the two digits at `at`; NO_DIGITS: they are none."""
+    if at + 2 > end:
+        return _NO_DIGITS
+    tens, ones = int(data[at]) - 48, int(data[at + 1]) - 48
+    return tens * 10 + ones if 0 <= tens <= 9 and 0 <= ones <= 9 else _NO_DIGITS
 
 
 @compiled
 def _date(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """(days from 1970-01-01, where the date ends); an end of -1: no date. Years beyond four digits are read up to 999,999."""
-    signed = at < end and (data[at] == 43 or data[at] == 45)
+    signed = data[at] == 43 or data[at] == 45 if at < end else False
     first = at + signed
-    width = _digits(data, first, end)
+    width = _digits(data, first, min(end, first + 7))
     if width < 4 or width > 6 or (width > 4 and not signed and data[first] == 48):
         return 0, -1
-    year = _value(data, first, width) * (-1 if signed and data[at] == 45 else 1)
+    year = 0
+    for k in range(first, first + width):
+        year = year * 10 + int(data[k]) - 48
+    if signed and data[at] == 45:
+        year = -year
     at = first + width
     if at + 6 > end or data[at] != 45 or data[at + 3] != 45:
         return 0, -1
-    month, day = _pair(data, at + 1, end, 12), _pair(data, at + 4, end, 31)
-    if month < 1 or day < 1:
+    month, day = _two(data, at + 1, end), _two(data, at + 4, end)
+    if month < 1 or month > 12:
         return 0, -1
     leap = month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    if day > _MONTH_DAYS[month - 1] + leap:
+    if day < 1 or day > _MONTH_DAYS[month - 1] + leap:
         return 0, -1
     return max(-_FAR_DAYS, min(_FAR_DAYS, _days(year, month, day))), at + 6
 
@@ -164,24 +161,23 @@ def _date(data: Bytes, at: int, end: int) -> tuple[int, int]:
 @compiled
 def _clock(data: Bytes, at: int, end: int) -> tuple[int, int, int]:
     """(seconds of the day, nanoseconds, where the time of day ends); an end of -1: no time of day."""
-    hour, minute, second, nanos = _pair(data, at, end, 23), -1, 0, 0
-    if hour >= 0 and at + 2 < end and data[at + 2] == 58:
-        minute = _pair(data, at + 3, end, 59)
-    if minute < 0:
+    hour, minute, second, nanos = _two(data, at, end), _two(data, at + 3, end), 0, 0
+    if hour > 23 or minute > 59 or data[at + 2] != 58:
         return 0, 0, -1
     at += 5
     if at < end and data[at] == 58:
-        second = _pair(data, at + 1, end, 59)
-        if second < 0:
+        second = _two(data, at + 1, end)
+        if second > 59:
             return 0, 0, -1
         at += 3
         if at < end and (data[at] == 46 or data[at] == 44):
-            width = _digits(data, at + 1, end)
-            if width == 0:
+            at, first, unit = at + 1, at + 1, 100_000_000
+            while at < end and 48 <= data[at] <= 57:
+                nanos += (int(data[at]) - 48) * unit
+                unit //= 10
+                at += 1
+            if at == first:
                 return 0, 0, -1
-            for k in range(9):
-                nanos = nanos * 10 + (int(data[at + 1 + k]) - 48 if k < width else 0)
-            at += 1 + width
     return hour * 3600 + minute * 60 + second, nanos, at
 
 
@@ -195,31 +191,27 @@ def _offset(data: Bytes, at: int, end: int) -> tuple[int, bool]:
     if at >= end or (data[at] != 43 and data[at] != 45):
         return 0, False
     sign = -1 if data[at] == 45 else 1
-    hours, minutes, at = _pair(data, at + 1, end, 23), 0, at + 3
+    hours, minutes, at = _two(data, at + 1, end), 0, at + 3
     if at < end:
         at += data[at] == 58
-        minutes = _pair(data, at, end, 59)
+        minutes = _two(data, at, end)
         at += 2
-    return sign * (hours * 3600 + minutes * 60), hours >= 0 and minutes >= 0 and at == end
+    return sign * (hours * 3600 + minutes * 60), hours <= 23 and minutes <= 59 and at == end
 
 
 @compiled
 def _text_instant(data: Bytes, at: int, end: int) -> _Instant:
     """(reason, microseconds, further nanoseconds 0..999) of the text `[at, end)`."""
-    if _after_number(data, at, end) == end:
-        return _number_instant(data, at, end)
-    days, at = _date(data, at, end)
-    if at < 0:
-        return WRONG_TYPE, 0, 0
+    days, after = _date(data, at, end)
+    if after < 0:
+        return _number_instant(data, at, end) if _after_number(data, at, end) == end else (WRONG_TYPE, 0, 0)
     seconds, nanos, east, zoned = 0, 0, 0, True
-    if at < end:
-        if data[at] != 84 and data[at] != 116 and data[at] != 32:
-            return WRONG_TYPE, 0, 0
-        seconds, nanos, at = _clock(data, at + 1, end)
-        if at < 0:
-            return WRONG_TYPE, 0, 0
-        east, zoned = _offset(data, at, end)
-    if not zoned:
+    if after < end:
+        zoned = data[after] == 84 or data[after] == 116 or data[after] == 32
+        seconds, nanos, after = _clock(data, after + 1, end)
+        if after >= 0:
+            east, zoned = _offset(data, after, end) if zoned else (0, False)
+    if after < 0 or not zoned:
         return WRONG_TYPE, 0, 0
     return FINE, (days * _DAY_SECONDS + seconds - east) * 1_000_000 + nanos // 1000, nanos % 1000
 

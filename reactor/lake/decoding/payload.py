@@ -3,76 +3,130 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
 
 import duckdb
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from reactor.domain.scripts import BatchColumn
-from reactor.lake.decoding import columns as made
 from reactor.lake.decoding import grammar
 from reactor.lake.decoding import reasons as why
-from reactor.lake.decoding.columns import Column
+from reactor.lake.decoding.columns import Column, cast, read
 from reactor.lake.decoding.reasons import Reasons
 from reactor.lake.decoding.tokens import Tokens, children, one_array, payloads, picked
 from reactor.lake.decoding.types import Declared, declared
+from reactor.lake.statements.quoting import identifier
 
 ROWS_MAX = 50_000
-"""Rows that are read from their tokens at once."""
+"""Rows that one thread reads at once: about what the caches and the memory of a loader hold."""
 
-_TOKENS, _STAGED = "_reactor_tokens", "_reactor_decoded"
+_READ = "_reactor_read"
 _BOM = b"\xef\xbb\xbf"
+_WHOLE = BatchColumn("value", "JSON")
 
 
 def decode(
-    cursor: duckdb.DuckDBPyConnection, raw: str, columns: Sequence[BatchColumn] | None, keep: Sequence[str], into: str, rejects: str,
+    cursor: duckdb.DuckDBPyConnection, raw: pa.Table | str, columns: Sequence[BatchColumn] | None, keep: Sequence[str], into: str, rejects: str,
 ) -> None:
-    """Decode the relation `raw`, which the cursor sees, into two TEMP tables; each of its rows is in exactly one of them.
+    """Decode records into two new TEMP tables; each record is in exactly one of them.
 
-    `raw` has `_row` BIGINT (unique), `value` BLOB and the columns to `keep`. `into`: those, then the declared ones with their types; with
-    `columns` None the payload itself, `value` JSON, any JSON text, as it came (without a BOM). `rejects`: `_row` BIGINT, `reason` VARCHAR
-    (conventions 11), `column` VARCHAR (the declared column at fault, or NULL). A NULL `value` has no place here: it is rejected as
-    `tombstone`. Raises ValueError for a type that `decodable` refuses.
+    `raw`, a table or the name of a relation that the cursor sees, has `_row` BIGINT (unique), `value` BLOB and the columns to `keep`.
+    `into`: those, then the declared ones with their types; with `columns` None the payload itself, `value` JSON: any JSON text, as it came
+    (without a BOM). `rejects`: `_row` BIGINT, `reason` VARCHAR (conventions 11), `column` VARCHAR (the declared column at fault, or NULL);
+    a NULL `value` is rejected as `tombstone`. Raises ValueError for a type that `decodable` refuses, and `duckdb.Error`.
     """
-    types = [declared(column.type) for column in (columns if columns is not None else [BatchColumn("value", "JSON")])]
-    names = [column.name for column in columns] if columns is not None else None
-    kept = "".join(f", {_quoted(name)} AS k{i}" for i, name in enumerate(keep))
-    table = cursor.execute(f"SELECT _row::BIGINT AS row, value AS payload{kept} FROM {_quoted(raw)}").to_arrow_table()
-    cursor.register(_TOKENS, pa.concat_tables([_tokens(piece, names, types, cursor) for piece in _pieces(table)]))
+    plan = _Plan.of(columns, keep)
+    table = raw if isinstance(raw, pa.Table) else cursor.table(raw).to_arrow_table()
+    cursor.register(_READ, _in_threads(cursor, table, plan))
     try:
-        _stage(cursor, len(keep), types)
+        (accepted,) = cursor.execute(f"CREATE TEMP TABLE {identifier(into)} AS {plan.accepted()}").fetchone() or (0,)
+        some = "" if accepted < table.num_rows else " LIMIT 0"
+        cursor.execute(f"CREATE TEMP TABLE {identifier(rejects)} AS {plan.rejected()}{some}", plan.words())
     finally:
-        cursor.unregister(_TOKENS)
-    _split(cursor, list(keep), names or ["value"], into, rejects)
-    cursor.execute(f"DROP TABLE {_STAGED}")
+        cursor.unregister(_READ)
 
 
-def _pieces(table: pa.Table) -> list[pa.Table]:
-    """The table in pieces small enough for the caches and the memory of a loader."""
-    return [table.slice(lo, ROWS_MAX) for lo in range(0, max(len(table), 1), ROWS_MAX)]
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is read from each record. Columns of the read table: `row`, `k0…` (kept), `c0…` (to be cast), `reason`, `fault`."""
+
+    names: Sequence[str]
+    types: Sequence[Declared]
+    keep: Sequence[str]
+    whole: bool
+
+    @classmethod
+    def of(cls, columns: Sequence[BatchColumn] | None, keep: Sequence[str]) -> _Plan:
+        wanted = [_WHOLE] if columns is None else columns
+        return cls([column.name for column in wanted], [declared(column.type) for column in wanted], list(keep), columns is None)
+
+    def read(self, cursor: duckdb.DuckDBPyConnection, records: pa.Table) -> pa.Table:
+        """The records read as far as their texts tell."""
+        texts, present = payloads(one_array(records["value"]))
+        reasons, held = children(texts, present)
+        reasons[~present] = why.TOMBSTONE
+        if self.whole:
+            reasons[reasons == why.NOT_OBJECT] = why.FINE
+        found = [_without_bom(texts)] if self.whole else picked(held, self.names)
+        readable = reasons == why.FINE
+        values = [read(tokens.having(readable), type_, cursor) for tokens, type_ in zip(found, self.types, strict=True)]
+        reasons, fault = _worst(reasons, values)
+        kept = {f"k{i}": records[name] for i, name in enumerate(self.keep)}
+        cells = {f"c{i}": column.array for i, column in enumerate(values)}
+        return pa.table({"row": records["_row"], **kept, **cells, "reason": pa.array(reasons), "fault": pa.array(fault)})
+
+    def accepted(self) -> str:
+        """SQL: the rows of `into`."""
+        kept = [f"k{i} AS {identifier(name)}" for i, name in enumerate(self.keep)]
+        values = [f"v{i} AS {identifier(name)}" for i, name in enumerate(self.names)]
+        return f"SELECT {', '.join(kept + values)} FROM ({self._cast()}) WHERE reason = {why.FINE}{''.join(f' AND NOT {x}' for x in self._beyond())}"
+
+    def rejected(self) -> str:
+        """SQL: the rows of `rejects`; parameters: `words`. A cast that fails is one more column that is out of range."""
+        beyond = f"CASE {''.join(f' WHEN {x} THEN {i}' for i, x in enumerate(self._beyond()))} WHEN false THEN -1 END"
+        known = f"if(reason = {why.FINE}, NULL, fault)"
+        fault = f"if(reason IN ({why.FINE}, {why.OUT_OF_RANGE}), least({known}, {beyond}), fault)"
+        bad = "".join(f" OR {x}" for x in self._beyond())
+        return (
+            f"SELECT row AS _row, ($words::VARCHAR[])[if(reason = {why.FINE}, {why.OUT_OF_RANGE}, reason) + 1] AS reason, "
+            f'($names::VARCHAR[])[{fault} + 1] AS "column" FROM ({self._cast()}) WHERE reason <> {why.FINE}{bad}'
+        )
+
+    def words(self) -> dict[str, list[str | None]]:
+        """Parameters of `rejected`."""
+        return {"words": list(why.WORDS), "names": list(self.names)}
+
+    def _cast(self) -> str:
+        values = [f"{cast(f'c{i}', type_)} AS v{i}" for i, type_ in enumerate(self.types)]
+        return f"SELECT {', '.join(['*', *values])} FROM {_READ}"
+
+    def _beyond(self) -> list[str]:
+        """SQL: whether a type cannot hold a value, by column."""
+        return [f"(c{i} IS NOT NULL AND v{i} IS NULL)" for i in range(len(self.types))]
 
 
-def _tokens(piece: pa.Table, names: Sequence[str] | None, types: Sequence[Declared], cursor: duckdb.DuckDBPyConnection) -> pa.Table:
-    """`row`, what to keep as `k0…`, the values still to be cast as `c0…`, `o0…` (they are out of range), `reason` and `fault` of the record."""
-    texts, present = payloads(one_array(piece["payload"]))
-    reasons, held = children(texts, present)
-    reasons[~present] = why.TOMBSTONE
-    if names is None:
-        reasons[reasons == why.NOT_OBJECT] = why.FINE
-        found = [_whole(texts)]
-    else:
-        found = picked(held, names)
-    readable = reasons == why.FINE
-    read = [made.read(tokens.having(readable), type_, cursor) for tokens, type_ in zip(found, types, strict=True)]
-    reason, fault = _worst(reasons, read)
-    arrays = {name: piece[name] for name in piece.column_names if name != "payload"}
-    for i, column in enumerate(read):
-        arrays |= {f"c{i}": column.array, f"o{i}": pa.array(column.reasons == why.OUT_OF_RANGE)}
-    return pa.table({**arrays, "reason": pa.array(reason), "fault": pa.array(fault)})
+def _in_threads(cursor: duckdb.DuckDBPyConnection, records: pa.Table, plan: _Plan) -> pa.Table:
+    """Read pieces of the records side by side, as many as DuckDB has threads; each asks DuckDB with a cursor of its own."""
+    pieces = [records.slice(at, ROWS_MAX) for at in range(0, max(records.num_rows, 1), ROWS_MAX)]
+    if len(pieces) == 1:
+        return plan.read(cursor, records)
+    (threads,) = cursor.execute("SELECT current_setting('threads')").fetchone() or (1,)
+    cursors = [cursor.cursor() for _ in pieces]
+
+    def one(work: tuple[duckdb.DuckDBPyConnection, pa.Table]) -> pa.Table:
+        with closing(work[0]):
+            return plan.read(*work)
+
+    with ThreadPoolExecutor(threads, "decoding") as pool:
+        return pa.concat_tables(pool.map(one, zip(cursors, pieces, strict=True)))
 
 
-def _whole(texts: Tokens) -> Tokens:
-    """The payloads themselves as JSON tokens, without a BOM."""
+def _without_bom(texts: Tokens) -> Tokens:
+    """The payloads themselves as JSON tokens."""
     starts = texts.starts.copy()
     long = np.flatnonzero(texts.stops - starts >= len(_BOM))
     marked = np.logical_and.reduce([texts.data[starts[long] + i] == b for i, b in enumerate(_BOM)])
@@ -80,38 +134,11 @@ def _whole(texts: Tokens) -> Tokens:
     return Tokens(texts.data, np.full(len(starts), grammar.OBJECT, np.uint8), starts, texts.stops)
 
 
-def _worst(reasons: Reasons, columns: Sequence[Column]) -> tuple[Reasons, np.ndarray]:
-    """The reason of each record that counts, and the first column that has it (-1: none); OUT_OF_RANGE is left to the cast."""
+def _worst(reasons: Reasons, columns: Sequence[Column]) -> tuple[Reasons, npt.NDArray[np.int16]]:
+    """The reason of each record that counts, and the first column that has it (-1: none)."""
     for column in columns:
-        reasons = why.graver(reasons, np.where(column.reasons == why.OUT_OF_RANGE, why.FINE, column.reasons).astype(np.uint8))
+        reasons = why.graver(reasons, column.reasons)
     fault = np.full(len(reasons), -1, np.int16)
     for i, column in enumerate(columns):
         fault[(fault < 0) & (reasons != why.FINE) & (column.reasons == reasons)] = i
     return reasons, fault
-
-
-def _stage(cursor: duckdb.DuckDBPyConnection, kept: int, types: Sequence[Declared]) -> None:
-    """Cast. `fault` gets the first column whose type cannot hold its value."""
-    values = [f"{made.cast(f'c{i}', type_)} AS v{i}" for i, type_ in enumerate(types)]
-    beyond = [f"WHEN o{i} OR (v{i} IS NULL AND c{i} IS NOT NULL) THEN {i}" for i in range(len(types))]
-    cursor.execute(
-        f"CREATE OR REPLACE TEMP TABLE {_STAGED} AS SELECT row, {''.join(f'k{i}, ' for i in range(kept))}{', '.join(values)}, reason, "
-        f"CASE WHEN reason <> {why.FINE} THEN fault {' '.join(beyond)} ELSE -1 END AS fault FROM {_TOKENS}"
-    )
-
-
-def _split(cursor: duckdb.DuckDBPyConnection, keep: Sequence[str], names: Sequence[str], into: str, rejects: str) -> None:
-    kept = [f"k{i} AS {_quoted(name)}" for i, name in enumerate(keep)]
-    values = [f"v{i} AS {_quoted(name)}" for i, name in enumerate(names)]
-    fine = f"reason = {why.FINE} AND fault < 0"
-    cursor.execute(f"CREATE TEMP TABLE {_quoted(into)} AS SELECT {', '.join(kept + values)} FROM {_STAGED} WHERE {fine}")
-    cursor.execute(
-        f"CREATE TEMP TABLE {_quoted(rejects)} AS SELECT row AS _row, "
-        f"($words::VARCHAR[])[if(reason = {why.FINE}, {why.OUT_OF_RANGE}, reason) + 1] AS reason, "
-        f'($names::VARCHAR[])[fault + 1] AS "column" FROM {_STAGED} WHERE NOT ({fine})',
-        {"words": list(why.WORDS), "names": list(names)},
-    )
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

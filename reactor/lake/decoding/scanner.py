@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from reactor.lake.decoding.compiled import compiled
 from reactor.lake.decoding.grammar import (
-    ABSENT, AFTER_ITEM, AFTER_MEMBER, ARRAY, BEGIN_NAME, BEGIN_SCALAR, BEGIN_TEXT, CLOSE, COLON, DONE, END_NUMBER, END_TEXT, ENDING_KIND,
-    ESCAPED, EVENT, EXPONENT, FIRST_ITEM, FIRST_NAME, INTEGER, NEXT, NULL, OBJECT, OPEN_ARRAY, OPEN_OBJECT, ORDINARY, REFUSED, STRING, TEXT, VALUE,
-)
+    ABSENT, AFTER_ITEM, AFTER_MEMBER, ARRAY, BEGIN_NAME, BEGIN_SCALAR, CLOSE, COLON, DONE, END_NUMBER, ENDING_KIND, ESCAPED,
+    EXPONENT, INTEGER, NEXT, NULL, OBJECT, OPEN_ARRAY, OPEN_OBJECT, ORDINARY, REFUSED, STRING, TEXT, VALUE,
+)  # fmt: skip
 from reactor.lake.decoding.reasons import EMPTY_VALUE, FINE, NESTING_TOO_DEEP, NOT_JSON, NOT_OBJECT, Reasons
 
 Bytes = npt.NDArray[np.uint8]
@@ -27,87 +27,77 @@ DEPTH_MAX = 1024
 TWICE = 128
 """Added to the kind of a member that occurs more than once."""
 
+_VALUE, _NAME = 0, 1
+
 
 @compiled
-def scan(
-    data: Bytes, froms: Places, tos: Places, present: Mask, names: Places, name_kinds: Kinds, values: Places, value_kinds: Kinds, firsts: Places,
-) -> Reasons:
+def scan(data: Bytes, froms: Places, tos: Places, present: Mask, firsts: Places, kinds: npt.NDArray[np.uint8], places: Places) -> Reasons:
     """Scan the texts `[froms[i], tos[i])` where `present`; the reason of each is FINE if it is one JSON object.
 
-    The children of text `i`, which is an object or an array, are `firsts[i]` to `firsts[i + 1]` of the arrays before: `names[:, k]` and
-    `values[:, k]` are [start, stop); the name of an array's child is ABSENT. The arrays hold at least a child for each comma and each text.
+    The children of text `i`, an object or an array, are written to `firsts[i]` to `firsts[i + 1]` of `kinds[part, child]` and
+    `places[part, start or stop, child]`; the parts are value and name. Both come zeroed, with room for a child a comma and a child a text.
     """
-    rows = len(froms)
-    reasons, objects, child = np.zeros(rows, np.uint8), np.zeros(DEPTH_MAX, np.bool_), 0
-    for row in range(rows):
-        firsts[row] = child
-        if not present[row]:
-            continue
-        at, end = froms[row], tos[row]
-        if at == end:
-            reasons[row] = EMPTY_VALUE
-            continue
-        if end - at >= 3 and data[at] == 0xEF and data[at + 1] == 0xBB and data[at + 2] == 0xBF:
-            at += 3
-        state, depth, reason, in_name = VALUE, 0, NOT_OBJECT, False
-        while at < end:
-            before = state
-            state = int(NEXT[state, data[at]])
-            if state < EVENT:
-                at += 1
-                continue
-            if state in (BEGIN_TEXT, BEGIN_NAME):
-                in_name = state == BEGIN_NAME
-                if depth == 1:
-                    if in_name:
-                        names[0, child] = at
-                    else:
-                        values[0, child] = at
-                state = STRING
-                while at + 1 < end and ORDINARY[data[at + 1]]:
-                    at += 1
-            elif state == END_TEXT and in_name:
-                if depth == 1:
-                    names[1, child] = at + 1
-                    name_kinds[child] = ENDING_KIND[before]
-                state = COLON
-            elif state == BEGIN_SCALAR:
-                if depth == 1:
-                    values[0, child] = at
-                state = int(NEXT[BEGIN_SCALAR, data[at]])
-            elif state in (OPEN_OBJECT, OPEN_ARRAY):
-                is_object = state == OPEN_OBJECT
-                if depth == DEPTH_MAX:
-                    reason = NESTING_TOO_DEEP
-                    break
-                if depth == 0:
-                    reason = FINE if is_object else NOT_OBJECT
-                elif depth == 1:
-                    values[0, child] = at
-                    value_kinds[child] = OBJECT if is_object else ARRAY
-                objects[depth] = is_object
-                depth += 1
-                state = FIRST_NAME if is_object else FIRST_ITEM
-            elif state == REFUSED:
-                break
-            else:
-                at -= state == END_NUMBER
-                depth -= state == CLOSE
-                if depth == 1:
-                    values[1, child] = at + 1
-                    if state != CLOSE:
-                        value_kinds[child] = ENDING_KIND[before]
-                    if not objects[0]:
-                        name_kinds[child] = ABSENT
-                    child += 1
-                state = DONE if depth == 0 else AFTER_MEMBER if objects[depth - 1] else AFTER_ITEM
-            at += 1
-        if at < end or not (state == DONE or (depth == 0 and INTEGER <= ENDING_KIND[state] <= EXPONENT)):
-            reason = NESTING_TOO_DEEP if reason == NESTING_TOO_DEEP else NOT_JSON
-            child = firsts[row]
-        reasons[row] = reason
-    firsts[rows] = child
+    reasons, objects = np.zeros(len(froms), np.uint8), np.zeros(DEPTH_MAX, np.bool_)
+    for row in range(len(froms)):
+        firsts[row + 1] = firsts[row]
+        if present[row]:
+            reason, after = _scan_text(data, froms[row], tos[row], objects, kinds, places, firsts[row])
+            reasons[row] = reason
+            if reason == FINE or reason == NOT_OBJECT:
+                firsts[row + 1] = after
     return reasons
+
+
+@compiled
+def _scan_text(data: Bytes, at: int, end: int, objects: Mask, kinds: Kinds, places: Places, child: int) -> tuple[int, int]:
+    """(Reason of the text `[at, end)`, the child after its last). `objects` is the stack: whether an open container is an object."""
+    if at == end:
+        return EMPTY_VALUE, child
+    if end - at >= 3 and data[at] == 0xEF and data[at + 1] == 0xBB and data[at + 2] == 0xBF:
+        at += 3
+    state, depth, part, reason = VALUE, 0, _VALUE, NOT_OBJECT
+    while at < end:
+        before = state
+        state = int(NEXT[before, data[at]])
+        if state > OPEN_ARRAY:
+            at -= state == END_NUMBER
+            depth -= state == CLOSE
+            if depth == 1:
+                if state != CLOSE:
+                    kinds[part, child] = ENDING_KIND[before]
+                places[part, 1, child] = at + 1
+                child += part == _VALUE
+            state = COLON if part == _NAME else DONE if depth == 0 else AFTER_MEMBER if objects[depth - 1] else AFTER_ITEM
+            part = _VALUE
+        elif state > REFUSED:
+            part = _NAME if state == BEGIN_NAME else _VALUE
+            if depth == 1:
+                places[part, 0, child] = at
+            if state >= OPEN_OBJECT:
+                if depth == DEPTH_MAX:
+                    return NESTING_TOO_DEEP, child
+                if depth == 1:
+                    kinds[part, child] = OBJECT if state == OPEN_OBJECT else ARRAY
+                elif depth == 0 and state == OPEN_OBJECT:
+                    reason = FINE
+                objects[depth] = state == OPEN_OBJECT
+                depth += 1
+            state = int(NEXT[state, data[at]])
+            if state == STRING:
+                at = _last_ordinary(data, at, end)
+        elif state == REFUSED:
+            return NOT_JSON, child
+        at += 1
+    complete = state == DONE or (depth == 0 and INTEGER <= ENDING_KIND[state] <= EXPONENT)
+    return (reason if complete else NOT_JSON), child
+
+
+@compiled
+def _last_ordinary(data: Bytes, at: int, end: int) -> int:
+    """The last of the bytes behind `at` that change nothing inside a string, or `at`."""
+    while at + 1 < end and ORDINARY[data[at + 1]]:
+        at += 1
+    return at
 
 
 @compiled
@@ -186,9 +176,9 @@ def copy_texts(data: Bytes, kinds: Kinds, starts: Places, stops: Places, as_json
     rows, size = len(kinds), 0
     for row in range(rows):
         size += stops[row] - starts[row] if kinds[row] > NULL else 0
-    offsets, out, o = np.zeros(rows + 1, np.int64), np.empty(size, np.uint8), 0
+    offsets, out = np.zeros(rows + 1, np.int64), np.empty(size, np.uint8)
     for row in range(rows):
-        kind, at, end = kinds[row], starts[row], stops[row]
+        kind, at, end, o = kinds[row], starts[row], stops[row], offsets[row]
         if kind == ESCAPED and not as_json:
             o = _unescape(data, at + 1, end - 1, out, o)
         elif kind > NULL:
@@ -197,7 +187,7 @@ def copy_texts(data: Bytes, kinds: Kinds, starts: Places, stops: Places, as_json
                 out[o] = data[k]
                 o += 1
         offsets[row + 1] = o
-    return offsets, out[:o]
+    return offsets, out[: offsets[rows]]
 
 
 @compiled

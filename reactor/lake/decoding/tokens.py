@@ -89,18 +89,15 @@ def payloads(values: pa.Array) -> tuple[Tokens, Mask]:
 def children(containers: Tokens, rows: Mask) -> tuple[Reasons, Children]:
     """Scan those of the texts that are among `rows`: (why each is no JSON object, what its top container holds). The others are FINE."""
     data, froms, tos = containers.data, containers.starts, containers.stops
-    most = int(np.count_nonzero(data == ord(","))) + len(froms)
-    names, values, firsts = np.empty((2, most), np.int64), np.empty((2, most), np.int64), np.empty(len(froms) + 1, np.int64)
-    name_kinds, value_kinds = np.empty(most, np.uint8), np.empty(most, np.uint8)
-    frozen = map(_frozen, (data, froms, tos, rows))
-    reasons = scanner.scan(*frozen, names, name_kinds, values, value_kinds, firsts)
+    room = int(np.count_nonzero(data == ord(","))) + len(froms)
+    firsts, kinds, places = np.zeros(len(froms) + 1, np.int64), np.zeros((2, room), np.uint8), np.zeros((2, 2, room), np.int64)
+    reasons = scanner.scan(*map(_frozen, (data, froms, tos, rows)), firsts, kinds, places)
     for row in np.flatnonzero((reasons == NOT_JSON) | (reasons == NESTING_TOO_DEEP)):
         if not _is_utf8(data[froms[row] : tos[row]]):
             reasons[row] = NOT_UTF8
     held = int(firsts[-1])
-    return reasons, Children(
-        firsts, Tokens(data, name_kinds[:held], names[0, :held], names[1, :held]), Tokens(data, value_kinds[:held], values[0, :held], values[1, :held])
-    )
+    values, names = (Tokens(data, kinds[part, :held], *places[part, :, :held]) for part in (0, 1))
+    return reasons, Children(firsts, names, values)
 
 
 def picked(held: Children, wanted: Sequence[str]) -> list[Tokens]:
