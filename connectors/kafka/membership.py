@@ -193,6 +193,8 @@ class Membership(ConsumerRebalanceListener):
                 self.trouble = str(error)
                 if self.clock.now() - self._answered_at > STALLED_SECONDS:
                     raise
+            else:
+                self._check_progress(bounds)
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
             waits = any(not feed.asked for feed in self._feeds.values())
             with contextlib.suppress(TimeoutError):
@@ -218,19 +220,24 @@ class Membership(ConsumerRebalanceListener):
                 self._go_on(partition, feed, answer.get(feed.source))
 
     async def _compare(self, partition: TopicPartition, feed: _Feed, bounds: LogBounds) -> None:
-        """Another log under the same name, or a source partition that is halted: the intake decides. Raises `Outage`: stalled."""
-        offset = self._reader.next.get(partition)
-        if offset is None or bounds.topic_id != feed.topic_id:
-            self._reader.stop(partition)
-            async with self._handing:
-                go_on_at = await self.intake.out_of_range(feed.source, bounds)
-                feed.topic_id = bounds.topic_id
-                self._go_on(partition, feed, go_on_at)
-        elif offset < bounds.end and not feed.paused and self.clock.now() - feed.moved_at > STALLED_SECONDS:
-            raise Outage(
-                f"{feed.source} is stalled: {bounds.end - offset} offsets behind, and nothing came for {STALLED_SECONDS:.0f} s.",
-                hint="The consumer connects anew by itself; if this repeats, look at the leader of that partition.",
-            )
+        """Another log under the same name, or a source partition that is halted: the intake decides."""
+        if partition in self._reader.next and bounds.topic_id == feed.topic_id:
+            return
+        self._reader.stop(partition)
+        async with self._handing:
+            offset = await self.intake.out_of_range(feed.source, bounds)
+            feed.topic_id = bounds.topic_id
+            self._go_on(partition, feed, offset)
+
+    def _check_progress(self, bounds: Mapping[TopicPartition, LogBounds]) -> None:
+        """Raises `Outage`: a source partition lags and nothing comes, so the consumer has to connect anew."""
+        for partition, offset in self._reader.next.items():
+            feed, lag = self._feeds[partition], bounds[partition].end - offset if partition in bounds else 0
+            if lag > 0 and not feed.paused and self.clock.now() - feed.moved_at > STALLED_SECONDS:
+                raise Outage(
+                    f"{feed.source} is stalled: {lag} offsets behind, and nothing came for {STALLED_SECONDS:.0f} s.",
+                    hint="The consumer connects anew by itself; if this repeats, look at the leader of that partition.",
+                )
 
     def _go_on(self, partition: TopicPartition, feed: _Feed, offset: int | None) -> None:
         if offset is None:

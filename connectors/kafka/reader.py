@@ -16,7 +16,7 @@ from aiokafka.structs import ConsumerRecord, TopicPartition
 from connectors.kafka import hooks
 from connectors.kafka.client import KafkaConnection
 from connectors.kafka.plain import PlainFetch
-from connectors.kafka.spans import SPAN_ROWS_MAX, Fetched, cut
+from connectors.kafka.spans import SPAN_BYTES_MAX, SPAN_ROWS_MAX, Fetched, cut
 from reactor.errors import Outage
 from reactor.ports import RawSpan
 
@@ -125,15 +125,15 @@ class SpanReader:
             return None  # revoked in this moment
         return PlainFetch(lo, hi, got.get(partition, ())) if hi > lo else None
 
-    async def hand_over(self, partition: TopicPartition, fetched: Fetched, offer: Offer) -> None:
+    async def hand_over(self, partition: TopicPartition, fetched: Fetched, offer: Offer, size_bytes_max: int = SPAN_BYTES_MAX) -> None:
         """Decode in a thread, and offer span by span as long as they are taken; what is not taken is fetched again.
 
-        Raises `Outage`: a record batch cannot be decoded.
+        `size_bytes_max`: of a span. Raises `Outage`: a record batch cannot be decoded.
         """
         lo, tables = fetched.lo, fetched.tables()
         while lo < fetched.hi and self.next.get(partition) == lo:
             hi, decoded = await asyncio.to_thread(self._decoded, partition, tables)
-            for part_lo, part_hi, table in cut(lo, hi, decoded) if hi > lo else ():
+            for part_lo, part_hi, table in cut(lo, hi, decoded, size_bytes_max) if hi > lo else ():
                 if self.next.get(partition) != part_lo:
                     return  # stopped, or started elsewhere, while we decoded
                 taken = await offer(partition, RawSpan(self._connection.source(*partition), part_lo, part_hi, table, table.nbytes))

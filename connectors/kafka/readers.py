@@ -11,6 +11,7 @@ from aiokafka.structs import TopicPartition
 from connectors.kafka.client import KafkaConnection
 from connectors.kafka.logs import Logs
 from connectors.kafka.reader import OutOfLog, SpanReader
+from connectors.kafka.spans import SPAN_BYTES_MAX
 from reactor.errors import Outage
 from reactor.ports import Clock, OutOfRange, RawSpan
 
@@ -84,7 +85,7 @@ class Readers:
             async with asyncio.timeout(READ_SECONDS_MAX):
                 while reader.next[partition] < hi and sum(each.size_bytes for each in spans) < size_bytes_max:
                     for _, fetched in await reader.fetch():
-                        await reader.hand_over(partition, fetched, take)
+                        await reader.hand_over(partition, fetched, take, min(size_bytes_max, SPAN_BYTES_MAX))
                     if spans and spans[-1].hi == hi:
                         break
         except OutOfLog:

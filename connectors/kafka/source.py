@@ -67,8 +67,12 @@ class KafkaSource:
                 await asyncio.sleep(backoff_seconds * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
                 backoff_seconds = min(2 * backoff_seconds, BACKOFF_SECONDS_MAX)
         finally:
-            await self._readers.close()
-            await self._logs.close()
+            await self.close()
+
+    async def close(self) -> None:
+        """Release what `read` and `bounds` have opened; `run` does so by itself when it ends."""
+        await self._readers.close()
+        await self._logs.close()
 
     async def _live(self, intake: Intake) -> None:
         """One membership, from joining to the error that ends it."""

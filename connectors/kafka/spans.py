@@ -41,13 +41,13 @@ class Fetched(Protocol):
         ...
 
 
-def cut(lo: int, hi: int, table: pa.Table) -> Iterator[tuple[int, int, pa.Table]]:
+def cut(lo: int, hi: int, table: pa.Table, size_bytes_max: int = SPAN_BYTES_MAX) -> Iterator[tuple[int, int, pa.Table]]:
     """Halve `[lo, hi)` until no part is over a limit; a part ends right behind its last record, the last one at `hi`."""
     rows = table.num_rows
-    if rows < 2 or (rows <= SPAN_ROWS_MAX and table.nbytes <= SPAN_BYTES_MAX):
+    if rows < 2 or (rows <= SPAN_ROWS_MAX and table.nbytes <= size_bytes_max):
         yield lo, hi, table
         return
     half = (rows + 1) // 2
     middle = table["offset"][half - 1].as_py() + 1
-    yield from cut(lo, middle, table.slice(0, half))
-    yield from cut(middle, hi, table.slice(half))
+    yield from cut(lo, middle, table.slice(0, half), size_bytes_max)
+    yield from cut(middle, hi, table.slice(half), size_bytes_max)

@@ -5,6 +5,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pyarrow as pa
 from aiokafka import AIOKafkaProducer, TopicPartition
@@ -100,7 +101,7 @@ class Lab:
     def part(self, topic: str, number: int = 0) -> SourcePartition:
         return self.connection.source(self.topic(topic), number)
 
-    def source(self, *topics: str, columns: bool, group_id: str | None = None, replica_id: str | None = None) -> KafkaSource:
+    def source(self, *topics: str, columns: bool = True, group_id: str | None = None, replica_id: str | None = None) -> KafkaSource:
         names = [self.topic(topic) for topic in topics]
         return KafkaSource(
             self.connection, group_id or self.topic("group"), names, clock=WallClock(), replica_id=replica_id, columns=columns
@@ -115,10 +116,10 @@ class Lab:
         finally:
             await admin.close()
 
-    async def make_topic(self, topic: str, partitions: int = 1, **configs: str) -> None:
+    async def make_topic(self, topic: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
         async with self.admin() as admin:
-            made = await admin.create_topics([NewTopic(self.topic(topic), partitions, 1, topic_configs=configs)])
-            assert [error[1] for error in made.to_object()["topic_errors"]] == [0], made
+            made: Any = await admin.create_topics([NewTopic(self.topic(topic), partitions, 1, topic_configs=dict(configs or {}))])
+            assert [error[1] for error in made.topic_errors] == [0], made
 
     async def delete_topic(self, topic: str) -> None:
         async with self.admin() as admin:
@@ -137,6 +138,13 @@ class Lab:
         async with self.admin() as admin:
             await admin.delete_records({TopicPartition(self.topic(topic), 0): RecordsToDelete(before_offset)})
 
+    async def group_offset(self, topic: str, number: int = 0) -> int:
+        """What the group has committed, -1: nothing."""
+        async with self.admin() as admin:
+            partition = TopicPartition(self.topic(topic), number)
+            offsets = await admin.list_consumer_group_offsets(self.topic("group"), partitions=[partition])
+            return int(offsets[partition].offset)
+
     @asynccontextmanager
     async def producer(self, **options: object) -> AsyncIterator[AIOKafkaProducer]:
         producer = AIOKafkaProducer(bootstrap_servers=self.bootstrap_servers, acks="all", **options)
@@ -149,12 +157,20 @@ class Lab:
     async def produce(self, topic: str, values: Sequence[bytes | None], partition: int = 0, **options: object) -> int:
         """Returns the offset behind the last one."""
         async with self.producer(**options) as producer:
-            last = None
-            for number, value in enumerate(values):
-                last = await producer.send(self.topic(topic), value, key=b"%d" % number, partition=partition)
-            await producer.flush()
-            assert last is not None
-            return int((await last).offset) + 1
+            return await self._send(producer, topic, values, partition)
+
+    async def transact(self, topic: str, values: Sequence[bytes | None], *, commit: bool) -> int:
+        """In a transaction of its own; returns the offset of its marker."""
+        async with self.producer(transactional_id=self.topic(f"txn-{commit}")) as producer:
+            await producer.begin_transaction()
+            behind = await self._send(producer, topic, values, 0)
+            await (producer.commit_transaction() if commit else producer.abort_transaction())
+            return behind
+
+    async def _send(self, producer: AIOKafkaProducer, topic: str, values: Sequence[bytes | None], partition: int) -> int:
+        sent = [await producer.send(self.topic(topic), value, key=b"%d" % number, partition=partition) for number, value in enumerate(values)]
+        await producer.flush()
+        return int((await sent[-1]).offset) + 1
 
 
 @asynccontextmanager
