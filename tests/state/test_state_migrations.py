@@ -8,10 +8,12 @@ from collections.abc import Mapping
 import asyncpg
 import pytest
 
+from reactor.domain.spans import Token
 from reactor.errors import Outage, UsageError
 from reactor.state import PostgresState, migrations
 from reactor.state.migrations import Migration, shipped
 from reactor.state.queries import QUERIES, named
+from tests.state.making import Catalog, merge, run_committed, run_unchanged
 
 pytestmark = pytest.mark.anyio
 
@@ -58,12 +60,23 @@ async def test_a_migration_that_fails_has_done_nothing(database: str, monkeypatc
     assert await fetch(database, "select count(*) from pg_namespace where nspname = 'reactor'") == [(0,)]
 
 
-async def test_the_next_migration_is_applied_to_a_used_database(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    await opened(database)
+async def test_the_version_before_keeps_running_over_a_migration(
+    state: PostgresState, catalog: Catalog, database: str, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its sessions and those of its DuckDB have plans of then."""
     good = shipped()
-    new = Migration(len(good) + 1, "add_note", "alter table reactor.run add column note text")
-    monkeypatch.setattr(migrations, "shipped", lambda: [*good, new])
-    await opened(database)
+    new = Migration(len(good) + 1, "add_note", "alter table reactor.run add column note text; alter table reactor.outbox add column note text")
+    token = None
+    for _ in range(3):
+        run = merge({"a": token})
+        await run_committed(state, catalog, run)
+        token = Token(run.run_id)
+        await run_unchanged(state, merge({}))
+        await state.runs()
+        await state.read_outbox(0, 10)
+        monkeypatch.setattr(migrations, "shipped", lambda: [*good, new])
+        await opened(database)
+    assert [e.partition for e in await state.read_outbox(0, 10)] == ["a", "a", "a"]
     monkeypatch.undo()
     with pytest.raises(UsageError, match="this version of Reactor knows"):
         await opened(database)

@@ -149,6 +149,16 @@ async def test_transactions_of_ours_that_are_no_run_tell_nobody(state: PostgresS
     assert await catalog.rows() == 1
 
 
+async def test_readers_are_told_of_a_commit(state: PostgresState, catalog: Catalog) -> None:
+    """A hint: polling is the truth."""
+    session, told = await catalog.session(), asyncio.Event()
+    await session.add_listener("reactor_outbox", lambda *_: told.set())
+    await run_committed(state, catalog, append([], "a"))
+    async with asyncio.timeout(10):
+        await told.wait()
+    await session.reset()
+
+
 async def test_a_publisher_has_a_position_like_any_consumer(state: PostgresState, catalog: Catalog) -> None:
     key = PositionKey(Consumer("publisher:hook"), outbox_of("prod"))
     await state.insert_positions([NewPosition(key, await state.outbox_next(), "", "now")])
