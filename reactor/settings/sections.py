@@ -16,9 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validat
 from reactor.domain.assets import LAKES_RESERVED
 from reactor.settings.values import (
     EMBEDDED,
+    NAME_CHARACTERS_MAX,
     AssetUri,
     Command,
     DataPath,
+    Form,
     HttpUrl,
     Named,
     OffsetReset,
@@ -30,6 +32,7 @@ from reactor.settings.values import (
     Text,
     Url,
     holds,
+    refuse,
 )
 
 LATER: Final[dict[str, Any]] = {"x-active": False}
@@ -40,6 +43,9 @@ DAY_SECONDS: Final = 86_400
 
 class Section(BaseModel):
     """A table of `reactor.toml`: frozen, and an unknown key is an error."""
+
+    entry: ClassVar[type[Section] | None] = None
+    """What the user may name beside the fields."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True, allow_inf_nan=False,
@@ -78,6 +84,7 @@ class Lake(Section):
 class Lakes(Section):
     """`[lakes]`: the lakes by name. None configured: `main` in `.reactor/lake/main`."""
 
+    entry: ClassVar[type[Section] | None] = Lake
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Lake] = Field(init=False)
 
@@ -101,21 +108,28 @@ class Lakes(Section):
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
-        for name in self.named:
-            if name in LAKES_RESERVED:
-                raise ValueError(f"no lake can be called `{name}`: DuckDB keeps that name for itself")
-            if not re.fullmatch(LAKE_NAME, name):
-                raise ValueError(f"`{name}` is no name of a lake: lower-case letters, digits, and single `_` or `-` between them")
+        refuse(*(((name,), said) for name in self.named if (said := _no_lake(name))))
         if self.default not in self.named:
-            raise ValueError(f"the default lake `{self.default}` is not configured; there is {', '.join(f'`{n}`' for n in self.named)}")
-        for (outer, above), (inner, below) in permutations(self.named.items(), 2):
-            if holds(above.data_path, below.data_path):
-                raise ValueError(f"the data path of `{inner}` lies in that of `{outer}`: cleaning one lake would delete files of the other")
-        project = (info.context or {}).get("project", "")
-        for name, lake in self.named.items():
-            if holds(lake.data_path, f"{project or '.'}/.reactor"):
-                raise ValueError(f"the data path of `{name}` holds the project or its `.reactor`: give the lake a folder of its own")
+            refuse((("default",), f"no lake `{self.default}` is configured; there is {', '.join(f'`{n}`' for n in self.named)}"))
+        home = f"{(info.context or {}).get('project', '.')}/.reactor"
+        refuse(*(
+            ((name, "data_path"), "it holds the project or its `.reactor`: give the lake a folder of its own")
+            for name, lake in self.named.items() if holds(lake.data_path, home)
+        ))
+        refuse(*(
+            ((inner, "data_path"), f"it lies in that of lake `{outer}`: cleaning one lake would delete files of the other")
+            for (outer, above), (inner, below) in permutations(self.named.items(), 2) if holds(above.data_path, below.data_path)
+        ))
         return self
+
+
+def _no_lake(name: str) -> str | None:
+    """Why a lake cannot be called so."""
+    if name in LAKES_RESERVED:
+        return f"no lake can be called `{name}`: DuckDB keeps that name for itself"
+    if re.fullmatch(LAKE_NAME, name) and len(name) <= NAME_CHARACTERS_MAX:
+        return None
+    return f"a lake's name is lower-case letters, digits and single `_` or `-` between them, at most {NAME_CHARACTERS_MAX}"
 
 
 class Kafka(Section):
@@ -164,11 +178,12 @@ class Kafka(Section):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.embedded and self.security_protocol != "PLAINTEXT":
-            raise ValueError(f"the embedded broker speaks PLAINTEXT, not {self.security_protocol}: set `bootstrap_servers`")
-        if self.security_protocol.startswith("SASL") and (self.sasl_username is None or self.sasl_password is None):
-            raise ValueError(f"{self.security_protocol} needs `sasl_username` and `sasl_password`")
+            refuse((("security_protocol",), f"the embedded broker speaks PLAINTEXT, not {self.security_protocol}: set `bootstrap_servers`"))
+        if self.security_protocol.startswith("SASL"):
+            needed = {"sasl_username": self.sasl_username, "sasl_password": self.sasl_password}
+            refuse(*(((name,), f"it is missing: {self.security_protocol} needs it") for name, value in needed.items() if value is None))
         if self.key_path is not None and self.certificate_path is None:
-            raise ValueError("`key_path` is the key of a certificate: set `certificate_path`")
+            refuse((("key_path",), "it is the key of a certificate: set `certificate_path`"))
         return self
 
 
@@ -178,7 +193,7 @@ class Store(Section):
     endpoint_url: HttpUrl | None = None
     """Address of the S3 service. Default: Amazon's for the region."""
 
-    bucket: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
+    bucket: Annotated[str, Form(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", "3 to 63 lower-case letters, digits, `.` and `-`")]
     """The bucket. It has no default."""
 
     reconcile_interval_seconds: float = Field(default=3600.0, ge=60, le=7 * DAY_SECONDS)
@@ -206,7 +221,7 @@ class Debounce(Section):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.wait_max_seconds < self.quiet_seconds:
-            raise ValueError(f"`wait_max_seconds` ({self.wait_max_seconds:g}) is less than `quiet_seconds` ({self.quiet_seconds:g})")
+            refuse((("wait_max_seconds",), f"{self.wait_max_seconds:g} is less than `quiet_seconds`, {self.quiet_seconds:g}"))
         return self
 
 
@@ -226,7 +241,7 @@ class Run(Section):
 class Token(Section):
     """`[http.tokens.<name>]`: a bearer token of the HTTP API; its name is the actor of what it asks for."""
 
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Annotated[str, Form(r"[0-9a-f]{64}", "64 hexadecimal digits in lower case")]
     """SHA-256 of the token, 64 hexadecimal digits; the token itself is kept nowhere. It has no default."""
 
     role: Literal["viewer", "operator", "admin"] = "viewer"
@@ -267,9 +282,9 @@ class Http(Section):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.port == self.health_port:
-            raise ValueError(f"`port` and `health_port` are both {self.port}")
+            refuse((("health_port",), f"`port` is {self.port} too"))
         if self.host not in {"127.0.0.1", "::1", "localhost"} and not self.tokens and self.oidc is None:
-            raise ValueError(f"`host` {self.host} opens the API to others: set `tokens` or `oidc`, or leave it at 127.0.0.1")
+            refuse((("host",), f"{self.host} opens the API to other machines: set `tokens` or `oidc`, or leave it at 127.0.0.1"))
         return self
 
 
@@ -282,7 +297,7 @@ class Publisher(Section):
     cluster: Text | None = None
     """Kafka: the cluster, a `[kafka.<name>]`. Default: the only one there is."""
 
-    topic: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")] = "reactor.asset.updated"
+    topic: Annotated[str, Form(r"[A-Za-z0-9._-]{1,249}", "letters, digits, `.`, `_` and `-`, at most 249")] = "reactor.asset.updated"
     """Kafka: the topic."""
 
     url: HttpUrl | None = None
@@ -299,11 +314,11 @@ class Publisher(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        others = {"kafka": ("url", "secret"), "webhook": ("cluster", "topic")}[self.kind]
-        if strange := [f"`{name}`" for name in others if name in self.model_fields_set]:
-            raise ValueError(f"a publisher of kind `{self.kind}` has no {' and no '.join(strange)}")
-        if self.kind == "webhook" and (self.url is None or self.secret is None):
-            raise ValueError("a webhook needs `url` and `secret`")
+        others, needed = (("url", "secret"), ()) if self.kind == "kafka" else (("cluster", "topic"), ("url", "secret"))
+        refuse(
+            *(((name,), f"a publisher of kind `{self.kind}` has none") for name in others if name in self.model_fields_set),
+            *(((name,), f"it is missing: a {self.kind} needs it") for name in needed if getattr(self, name) is None),
+        )
         return self
 
 

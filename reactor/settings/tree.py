@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reactor.settings.sections import (
     LATER,
@@ -26,9 +26,9 @@ from reactor.settings.sections import (
     Store,
     none_named,
 )
-from reactor.settings.values import FROZEN, Name, Named, Text
+from reactor.settings.values import FROZEN, Form, Name, Named, Text, refuse
 
-VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=50)]
+VariableName = Annotated[str, Form(r"[A-Za-z_][A-Za-z0-9_]{0,49}", "letters, digits and `_`, at most 50")]
 
 
 class Settings(Section):
@@ -65,3 +65,15 @@ class Settings(Section):
     def group_id(self, cluster: str) -> str:
         """The consumer group on a configured cluster."""
         return self.kafka[cluster].group_id or f"reactor-{self.installation}-{self.workspace}"
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        clusters = ", ".join(f"`{name}`" for name in self.kafka) or "none: it is a section `[kafka.<name>]`"
+        for name, publisher in self.publishers.items():
+            if publisher.kind == "kafka" and publisher.cluster is None and len(self.kafka) != 1:
+                refuse((("publishers", name, "cluster"), f"it is missing, and not exactly one cluster is configured; there is {clusters}"))
+            if publisher.cluster is not None and publisher.cluster not in self.kafka:
+                refuse((("publishers", name, "cluster"), f"no cluster `{publisher.cluster}` is configured; there is {clusters}"))
+        builtin = {"py": "python", "sh": "shell"}
+        refuse(*((("runners", name), f"the runner of such programs is called `{builtin[name]}`") for name in self.runners if name in builtin))
+        return self

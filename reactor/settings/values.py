@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Final, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, ValidationInfo
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import core_schema
+from pydantic_core import InitErrorDetails, PydanticCustomError, core_schema
 
 from reactor.domain.assets import read_asset
 from reactor.domain.diagnostics import Malformed
@@ -22,6 +23,9 @@ EMBEDDED: Final = "embedded"
 """Stands for a part that `reactor dev`, `make run` or the tests start themselves."""
 NAME_CHARACTERS_MAX: Final = 50
 """PostgreSQL cuts identifiers at 63 bytes, and a lake's schema is `lake_<name>`."""
+
+TOGETHER: Final = "together"
+"""The type of pydantic's errors that `refuse` makes."""
 
 _TELLTALE = re.compile(r"pass|secret|token|key|sig", re.IGNORECASE)
 _STRANGE = re.compile(r"[\x00-\x1f\x7f]")
@@ -56,7 +60,7 @@ class Secret:
         if isinstance(value, cls):
             return value
         if not isinstance(value, str) or not value:
-            raise ValueError("a text is needed")
+            raise ValueError("a text")
         return cls(value)
 
     @classmethod
@@ -115,7 +119,7 @@ def _of_scheme(*schemes: str) -> AfterValidator:
         except ValueError:
             fits = False
         if not fits:
-            raise ValueError(f"it is no address: {' or '.join(f'`{scheme}://host`' for scheme in schemes)}")
+            raise ValueError(f"an address, {' or '.join(f'`{scheme}://host`' for scheme in schemes)}")
         return url
     return AfterValidator(check)
 
@@ -132,7 +136,7 @@ def _postgres(url: Url) -> Url:
     try:
         urlsplit(url.reveal())
     except ValueError:
-        raise ValueError("it is no address: `postgresql://user@host/database`") from None
+        raise ValueError("an address, `postgresql://user@host/database`") from None
     return url
 
 
@@ -141,27 +145,51 @@ PostgresUrl = Annotated[Url, AfterValidator(_postgres)]
 
 def _plain(text: str) -> str:
     if not text.strip() or _STRANGE.search(text):
-        raise ValueError("it is empty or holds control characters")
+        raise ValueError("a text that is not empty and holds no control characters")
     return text
 
 
 Port = Annotated[int, Field(ge=1, le=65_535)]
 Text = Annotated[str, AfterValidator(_plain)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([_-]?[A-Za-z0-9])*$", max_length=NAME_CHARACTERS_MAX)]
-"""Letters, digits, and single `_` or `-` between them: two `_` separate the parts of an environment variable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Texts that match a pattern whole; `said`: the pattern in words."""
+
+    pattern: str
+    said: str
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), "pattern": f"^({self.pattern})$"}
+
+    def _check(self, text: str) -> str:
+        if not re.fullmatch(self.pattern, text):
+            raise ValueError(self.said)
+        return text
+
+
+Name = Annotated[str, Form(
+    rf"(?=.{{1,{NAME_CHARACTERS_MAX}}}$)[A-Za-z0-9]([_-]?[A-Za-z0-9])*",
+    f"letters, digits and single `_` or `-` between them, at most {NAME_CHARACTERS_MAX}",
+)]
+"""Two `_` would separate the parts of an environment variable."""
 
 
 def in_project(text: str, info: ValidationInfo) -> str:
     """A path in full: relative ones start at the project (`context["project"]`)."""
     if text.startswith("~"):
-        raise ValueError("`~` is not understood here: write the path in full, or relative to the project")
+        raise ValueError("a path in full, or relative to the project (`~` means nothing here)")
     project = (info.context or {}).get("project")
     return str(Path(project, text).absolute()) if project is not None else text
 
 
 def _path(given: object, info: ValidationInfo) -> Path:
     if not isinstance(given, str | Path):
-        raise ValueError("it is no path")  # noqa: TRY004  (pydantic lets a TypeError pass)
+        raise ValueError("a path")  # noqa: TRY004  (pydantic lets a TypeError pass)
     return Path(in_project(_plain(str(given)), info))
 
 
@@ -181,7 +209,7 @@ def _data_path(text: str, info: ValidationInfo) -> str:
     if not mark:
         return in_project(text, info)
     if scheme != "s3" or not re.fullmatch(r"[a-z0-9][a-z0-9.-]+(/[^?#@]*)?", rest):
-        raise ValueError("it is neither a folder nor `s3://bucket/prefix`")
+        raise ValueError("a folder, or `s3://bucket/prefix`")
     return text.rstrip("/")
 
 
@@ -206,7 +234,7 @@ def _servers(text: str) -> str:
     for server in text.split(","):
         found = re.fullmatch(r"\s*([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?\s*", server)
         if found is None or not 0 < int(found[2] or 9092) < 65536:
-            raise ValueError(f"it is no list of brokers: `host:port`, several separated by commas, or `{EMBEDDED}`")
+            raise ValueError(f"brokers as `host:port`, several separated by commas, or `{EMBEDDED}`")
     return ",".join(server.strip() for server in text.split(","))
 
 
@@ -222,7 +250,7 @@ def _offset_reset(given: object) -> object:
             return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except (ValueError, OverflowError):
         pass
-    raise ValueError("it is `earliest`, `latest`, or an instant with its zone: `2026-03-01T00:00:00Z`")
+    raise ValueError("`earliest`, `latest`, or an instant with its zone: `2026-03-01T00:00:00Z`")
 
 
 OffsetReset = Annotated[str, BeforeValidator(_offset_reset)]
@@ -239,6 +267,13 @@ def _asset(text: str) -> str:
 AssetUri = Annotated[str, AfterValidator(_asset)]
 
 Value = TypeVar("Value")
+
+
+def refuse(*wrong: tuple[tuple[str, ...], str]) -> None:
+    """Refuse what several fields say together: each time the field that is to be changed, and why. Raises pydantic's error."""
+    if wrong:
+        details = [InitErrorDetails(type=PydanticCustomError(TOGETHER, "{said}", {"said": said}), loc=path, input=None) for path, said in wrong]
+        raise ValidationError.from_exception_data("settings", details)
 
 
 class _Frozen:
