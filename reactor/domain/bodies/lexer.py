@@ -1,0 +1,165 @@
+"""SQL text as tokens and statements, with exact places: just enough of DuckDB's lexer to know what is code, what is text and what ends where."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from reactor.domain.assets import PLACEHOLDER
+from reactor.domain.diagnostics import Malformed, Range
+
+_TOKEN: Final = re.compile(
+    r"""(?P<blank>\s+)
+    |(?P<comment>--[^\r\n]*|/\*)
+    |(?P<placeholder>\{partition\}|'\{partition\}')
+    |(?P<text>[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*')
+    |(?P<dollar>\$(?:[^\W\d]\w*)?\$)
+    |(?P<name>"(?:[^"]|"")*")
+    |(?P<parameter>\$\w+)
+    |(?P<word>[^\W\d][\w$]*)
+    |(?P<number>\d[\w.]*)
+    |(?P<open>['"\0])
+    |(?P<mark>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT_MARK = re.compile(r"/\*|\*/")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_VISIBLE = re.compile(r"[^\s]")
+
+
+class Token(NamedTuple):
+    """A piece of code; `kind`: comment, placeholder, text, name (quoted), parameter, word, number or mark. `text[start:end]` of the file."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+    @property
+    def word(self) -> str:
+        """In capitals, if it is a bare word."""
+        return self.text.upper() if self.kind == "word" else ""
+
+    @property
+    def identifier(self) -> str | None:
+        """The name that it means as an identifier, in lower case; None if it is none."""
+        if self.kind == "name":
+            return self.text[1:-1].replace('""', '"').lower()
+        return self.text.lower() if self.kind == "word" else None
+
+    @property
+    def literal(self) -> str | None:
+        """The value of a text literal without escapes of its own."""
+        return self.text[1:-1].replace("''", "'") if self.kind == "text" and self.text[0] == "'" else None
+
+
+class Places:
+    """Offsets of a text as lines and columns."""
+
+    def __init__(self, text: str) -> None:
+        self._length = len(text)
+        self._starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
+
+    def range(self, start: int, end: int) -> Range:
+        """The place of `text[start:end]`."""
+        return Range(*self._place(start), *self._place(end))
+
+    def offset(self, start: int, line: int, column: int) -> int:
+        """The offset of a line and column that are counted from offset `start`; never outside the text."""
+        if line == 1:
+            return min(start + column - 1, self._length - 1)
+        row = min(bisect_right(self._starts, start) + line - 1, len(self._starts))
+        return min(self._starts[row - 1] + column - 1, self._length - 1)
+
+    def _place(self, offset: int) -> tuple[int, int]:
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Tokens between two semicolons, comments left out (at least one token), and the comments between them."""
+
+    tokens: Sequence[Token]
+    comments: Sequence[Token]
+
+    @property
+    def first(self) -> Token:
+        """Where it begins."""
+        return self.tokens[0]
+
+    def slice(self, text: str) -> str:
+        """The statement as it is written. A comment that holds a placeholder is blanked: filled in, a key could end it."""
+        start, end = self.tokens[0].start, self.tokens[-1].end
+        written = text[start:end]
+        for comment in self.comments:
+            if start < comment.start < end and PLACEHOLDER in comment.text:
+                blank = _VISIBLE.sub(" ", comment.text)
+                written = written[: comment.start - start] + blank + written[comment.end - start:]
+        return written
+
+
+def tokens_of(text: str, start: int) -> Iterator[Token]:
+    """The tokens from an offset on, comments included. Raises `Malformed` at what is not closed, and at a placeholder inside a text."""
+    at = start
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:  # the pattern ends in `.`
+            return
+        kind, end = str(found.lastgroup), found.end()
+        if kind == "comment" and found[0] == "/*":
+            end = _comment_end(text, at)
+        elif kind == "dollar":
+            end = _dollar_end(text, at, found[0])
+            kind = "text"
+        elif kind == "open":
+            what = "a NUL character" if found[0] == "\0" else f"the quote `{found[0]}` is not closed"
+            raise Malformed(what, offset=at, length=1, code="unclosed-quote")
+        if kind in {"text", "name"} and PLACEHOLDER in text[at:end]:
+            raise _inside_text(text, at, end)
+        if kind != "blank":
+            yield Token(kind, text[at:end], at, end)
+        at = end
+
+
+def statements_of(tokens: Sequence[Token]) -> list[Statement]:
+    """The statements between semicolons; empty ones are none."""
+    found: list[Statement] = []
+    code: list[Token] = []
+    comments: list[Token] = []
+    for token in [*tokens, Token("mark", ";", -1, -1)]:
+        if token.kind == "comment":
+            comments.append(token)
+        elif token.kind == "mark" and token.text == ";":
+            if code:
+                found.append(Statement(code, comments))
+            code, comments = [], []
+        else:
+            code.append(token)
+    return found
+
+
+def _comment_end(text: str, start: int) -> int:
+    """Comments nest."""
+    depth = 0
+    for mark in _COMMENT_MARK.finditer(text, start):
+        depth += 1 if mark[0] == "/*" else -1
+        if depth == 0:
+            return mark.end()
+    raise Malformed("the comment is not closed", offset=start, length=2, code="unclosed-quote")
+
+
+def _dollar_end(text: str, start: int, mark: str) -> int:
+    end = text.find(mark, start + len(mark))
+    if end < 0:
+        raise Malformed(f"the text that begins with `{mark}` is not closed", offset=start, length=len(mark), code="unclosed-quote")
+    return end + len(mark)
+
+
+def _inside_text(text: str, start: int, end: int) -> Malformed:
+    at = text.index(PLACEHOLDER, start, end)
+    message = f"`{PLACEHOLDER}` becomes a whole literal, quotes included: join it to a text with `||`"
+    return Malformed(message, f"'…' || {PLACEHOLDER} || '…'", offset=at, length=len(PLACEHOLDER), code="placeholder-in-text")

@@ -1,0 +1,137 @@
+"""The comment header and what `check` says: one file in an otherwise sound project, judged by `check_project`."""
+
+import re
+from collections.abc import Iterator
+
+from reactor.domain.annotations import read_type
+from reactor.domain.assets import ProjectNames
+from reactor.domain.diagnostics import Diagnostic
+from reactor.domain.project import Checked, check_project
+from reactor.domain.scripts import DataTest, Edge, Header, Script, ScriptPath
+from tests.cases import Case
+
+NAMES = ProjectNames(lakes=("main",), clusters=("main",), stores=("land",))
+BODY = "SELECT 1 AS id"
+NAMED_SCRIPT = re.compile(r"^(?:--|#|//)\s*(use|on_failure|pre_run|data_test)\s+(\S*[./]\S*)", re.MULTILINE)
+NAMED_FILES = {
+    "use": "-- macros\nCREATE MACRO one() AS 1", "on_failure": "SELECT 1", "pre_run": "SELECT 1", "data_test": "SELECT * FROM _wm_target.t WHERE false",
+}
+
+
+def run(case: Case, setup: Case) -> str | None:
+    """What differs from the case."""
+    del setup
+    checked, path = check(case)
+    expect = case["expect"]
+    assert isinstance(expect, dict)
+    return "; ".join(differences(checked, path, expect)) or None
+
+
+def check(case: Case) -> tuple[Checked, ScriptPath]:
+    """`check` over the file of a case and the files that its lines name."""
+    lines, path = list(case["text"]), str(case.get("file", "x.sql"))
+    text = "\n".join(lines)
+    comments = all(line.lstrip().startswith(("--", "#", "//")) or not line.strip() for line in text.removeprefix("\ufeff").splitlines())
+    if path.endswith(".sql") and comments:
+        text += f"\n{BODY}"
+    files = {path: text.encode()}
+    for keyword, name in NAMED_SCRIPT.findall(text):
+        files.setdefault(name if "." in name.rpartition("/")[2] else f"{name}.sql", NAMED_FILES[keyword].encode())
+    return check_project(files, NAMES), ScriptPath(path)
+
+
+def differences(checked: Checked, path: ScriptPath, expect: Case) -> Iterator[str]:
+    """Each field of `expect` that the result does not have."""
+    said = [found for found in checked.diagnostics if found.severity != "note"]
+    if "refused" in expect and (path in checked.refused) != expect["refused"]:
+        yield f"refused: got {path in checked.refused} wanted {expect['refused']}"
+    if "exit" in expect and checked.exit_code != expect["exit"]:
+        yield f"exit: got {checked.exit_code} wanted {expect['exit']}"
+    if expect.get("diagnostics") == [] and said:
+        yield f"got {[str(found) for found in said]} wanted no diagnostics"
+    for wanted in expect.get("diagnostics", []):
+        if not any(meets(found, wanted) for found in said):
+            yield f"got {[str(found) for found in said]} wanted {wanted}"
+    order = [next((at for at, found in enumerate(said) if meets(found, wanted)), 0) for wanted in expect.get("diagnostics", [])]
+    if order != sorted(order):
+        yield "the diagnostics are not in the order of the file"
+    script = checked.scripts.get(path)
+    yield from in_force(script, expect.get("in_force", {}))
+    for keyword in expect.get("absent", []) if script else []:
+        if written(script.header, keyword):
+            yield f"{keyword} is in force, wanted absent"
+
+
+def meets(found: Diagnostic, wanted: Case) -> bool:
+    """Same line, column and level, and the suggestion in the message."""
+    place = found.range.line == wanted["line"] and found.range.column == wanted.get("column", found.range.column)
+    return place and found.severity == wanted.get("level", "error") and str(wanted.get("suggest", "")) in found.message
+
+
+def in_force(script: Script | None, wanted: Case) -> Iterator[str]:
+    """Each annotation that does not hold as it should."""
+    if not wanted or script is None:
+        if wanted:
+            yield "the script is not loaded"
+        return
+    for name, value in wanted.items():
+        got = held(script.header, name, value)
+        if got != value:
+            yield f"{name}: got {got!r} wanted {value!r}"
+
+
+def held(header: Header, name: str, wanted: object) -> object:
+    """What the header says, in the words of the cases."""
+    target = header.materialize
+    match name:
+        case "materialize":
+            return target and ("manual" if target.strategy == "manual" else target.asset)
+        case "strategy" | "key" | "track" | "latest" | "on_schema_change":
+            value = getattr(target, name)
+            return list(value) if isinstance(value, tuple) else value
+        case "partitioned":
+            return header.partitioned and header.partitioned.kind
+        case "on":
+            return [edge_in_words(edge, given) for edge, given in zip(header.edges, wanted, strict=False)]
+        case "on_count":
+            return len(header.edges)
+        case "retry":
+            return header.retry and {"count": header.retry.count, "delay_seconds": header.retry.delay_seconds}
+        case "freshness_seconds":
+            return header.freshness and header.freshness.window_seconds
+        case "debounce_seconds":
+            return header.debounce and header.debounce.quiet_seconds
+        case "batch":
+            columns = [[column.name, column.type] for column in header.batch or ()]
+            return wanted if columns == [[column, read_type(spelt)] for column, spelt in wanted] else columns
+        case "data_test":
+            return [test_in_words(test) for test in header.data_tests]
+        case "pipeline" | "tag" | "mute" | "use" | "on_failure" | "pre_run" | "macros":
+            value = getattr(header, name)
+            return list(value) if isinstance(value, tuple) else value
+        case _:
+            raise KeyError(name)
+
+
+def edge_in_words(edge: Edge, given: object) -> object:
+    """A URI alone where the case gives no more."""
+    if not isinstance(given, dict):
+        return edge.uri
+    facts = {"uri": edge.uri, "debounce_seconds": edge.debounce and edge.debounce.quiet_seconds, "format": edge.format, "start": edge.start}
+    return {name: facts[name] for name in given}
+
+
+def test_in_words(test: DataTest) -> str:
+    """As it is written."""
+    match test.name:
+        case "accepted_values":
+            return f"{test.name} {test.arguments[0]} = {','.join(test.arguments[1:])}"
+        case "relationships":
+            return f"{test.name} {test.arguments[0]} -> {test.arguments[1]}.{test.arguments[2]}"
+        case _:
+            return " ".join((test.name, *test.arguments))
+
+
+def written(header: Header, keyword: str) -> bool:
+    """Whether a line of this keyword is in force."""
+    return bool(getattr(header, {"on": "edges", "data_test": "data_tests", "column": "columns", "read": "read_pinned"}.get(keyword, keyword)))
