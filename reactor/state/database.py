@@ -13,7 +13,7 @@ from asyncpg import Connection, Pool, Record
 from asyncpg.pool import PoolConnectionProxy
 
 from reactor.errors import Conflict, Fatal, Outage, ReactorError, StateForbids, UsageError
-from reactor.state.migrations import migrate
+from reactor.state.migrations import migrate, require
 from reactor.state.queries import QUERIES
 
 CONNECT_TIMEOUT_SECONDS = 10.0
@@ -84,12 +84,12 @@ class Database:
     pool: Pool
 
     @classmethod
-    async def open(cls, url: str, identity: Identity, *, pool_size_max: int) -> Database:
-        """Migrate, compare the identity, connect. Raises `UsageError` for a newer schema, another identity, a refused login."""
+    async def open(cls, url: str, identity: Identity, *, pool_size_max: int, migrating: bool) -> Database:
+        """Migrate (or see that it is done), compare the identity, connect. Raises `UsageError`, `StateForbids`, `Outage`."""
         with border():
             connection = await connect(url)
             try:
-                await migrate(connection)
+                await (migrate if migrating else require)(connection)
                 await _fix(connection, identity)
             finally:
                 await connection.close()

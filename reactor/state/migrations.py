@@ -13,11 +13,14 @@ from importlib.resources import files
 
 from asyncpg import Connection
 
-from reactor.errors import UsageError
+from reactor.errors import StateForbids, UsageError
 from reactor.state.queries import text
 
 LOCK_TIMEOUT_SECONDS = 60
 """How long a start waits for another replica's migrations."""
+
+SERVER_MAJOR_MIN = 14
+"""`create or replace trigger` came with it."""
 
 _FILE = re.compile(r"(\d{4})_(\w+)\.sql")
 
@@ -39,7 +42,9 @@ def shipped() -> Sequence[Migration]:
 
 
 async def migrate(connection: Connection) -> None:
-    """Bring the schema to this binary's version. Raises `UsageError` if the database is ahead of it."""
+    """Bring the schema to this binary's version. Raises `UsageError` if the database is ahead of it, or its server too old."""
+    if (major := connection.get_server_version().major) < SERVER_MAJOR_MIN:
+        raise UsageError(f"PostgreSQL {major} is too old for the state database", hint=f"use PostgreSQL {SERVER_MAJOR_MIN} or newer")
     async with connection.transaction():
         await connection.execute(f"set local lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'")
         await connection.execute("select pg_advisory_xact_lock(hashtextextended('reactor migrations', 0))")
@@ -52,6 +57,15 @@ async def migrate(connection: Connection) -> None:
             await connection.execute(migration.sql)
             await connection.execute("insert into reactor.migration (version, name) values ($1, $2)", migration.version, migration.name)
         await connection.execute(text("commit.sql"))
+
+
+async def require(connection: Connection) -> None:
+    """Change nothing. Raises `StateForbids` if the schema is behind this binary's version, `UsageError` if it is ahead."""
+    if (done := await check(connection)) < len(shipped()):
+        raise StateForbids(
+            f"the state database has schema version {done}, this version of Reactor needs {len(shipped())}",
+            hint="`reactor migrate`, or the start of `reactor serve`, brings it there",
+        )
 
 
 async def check(connection: Connection) -> int:

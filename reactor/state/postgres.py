@@ -21,10 +21,15 @@ class PostgresState(Positions, Runs, Outbox, Inbox, Leases, Lakes, Listing):
     """`ports.State` on PostgreSQL."""
 
     @classmethod
-    async def open(cls, url: str, *, installation: str, workspace: str, replica: str = "", pool_size_max: int = POOL_SIZE_MAX) -> PostgresState:
-        """Migrate and connect. `replica` names this process (one name a start). Raises `Outage`, `UsageError`."""
+    async def open(
+        cls, url: str, *, installation: str, workspace: str, replica: str = "", migrating: bool = True, pool_size_max: int = POOL_SIZE_MAX,
+    ) -> PostgresState:
+        """Migrate and connect; `migrating` False is for who only looks. `replica` names this process (one name a start).
+
+        Raises `Outage`, `UsageError` (another identity, a newer schema, a refused login), `StateForbids` (an older schema, not migrating).
+        """
         identity = Identity(installation, workspace, replica or uuid4().hex)
-        state = cls(await Database.open(url, identity, pool_size_max=pool_size_max))
+        state = cls(await Database.open(url, identity, pool_size_max=pool_size_max, migrating=migrating))
         await state.heartbeat()
         return state
 

@@ -136,7 +136,9 @@ select reactor.watched($1)
 select reactor.number($1)
 
 -- name: read_outbox
-select * from reactor.outbox where queue = 'outbox://' || $1 and "offset" >= $2 order by "offset" limit $3
+select o.*, case when o.event->'data'->'truncated' ? 'chain'     -- loops must end, however long the chain: that of the run is whole
+    then (select r.trigger->'chain' || to_jsonb(r.script) from reactor.run r where r.id = o.run_id) else o.event->'data'->'chain' end as chain
+  from reactor.outbox o where o.queue = 'outbox://' || $1 and o."offset" >= $2 order by o."offset" limit $3
 
 -- name: list_events
 select o."offset", o.event from reactor.outbox o

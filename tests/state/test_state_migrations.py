@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from reactor.domain.spans import Token
-from reactor.errors import Outage, UsageError
+from reactor.errors import Outage, StateForbids, UsageError
 from reactor.state import PostgresState, migrations
 from reactor.state.migrations import Migration, shipped
 from reactor.state.queries import QUERIES, named
@@ -79,6 +79,28 @@ async def test_the_version_before_keeps_running_over_a_migration(
     assert [e.partition for e in await state.read_outbox(0, 10)] == ["a", "a", "a"]
     monkeypatch.undo()
     with pytest.raises(UsageError, match="this version of Reactor knows"):
+        await opened(database)
+
+
+async def test_who_only_looks_changes_nothing_and_needs_the_schema(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def looked() -> None:
+        state = await PostgresState.open(database, installation="local", workspace="prod", migrating=False)
+        await state.close()
+
+    with pytest.raises(StateForbids):
+        await looked()
+    assert await fetch(database, "select count(*) from pg_namespace where nspname = 'reactor'") == [(0,)]
+    await opened(database)
+    await looked()
+    good = shipped()
+    monkeypatch.setattr(migrations, "shipped", lambda: [*good, Migration(len(good) + 1, "add_note", "")])
+    with pytest.raises(StateForbids, match="reactor migrate"):
+        await looked()
+
+
+async def test_a_server_that_is_too_old_is_named(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrations, "SERVER_MAJOR_MIN", 99)
+    with pytest.raises(UsageError, match="too old"):
         await opened(database)
 
 

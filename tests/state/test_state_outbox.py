@@ -258,9 +258,10 @@ async def test_a_list_that_does_not_fit_is_emptied_never_cut(
     (event,) = await published(state)
     data = event["data"]
     assert data.get("truncated", []) == emptied
-    whole = {"upstream_snapshots": [u.to_json() for u in run.trigger.upstream_snapshots], "chain": [*run.trigger.chain, "flow/orders.sql"]}
+    whole: dict[str, list[Any]] = {"upstream_snapshots": [u.to_json() for u in run.trigger.upstream_snapshots], "chain": [*run.trigger.chain, "flow/orders.sql"]}
     for name, entries in whole.items():
         assert data[name] == ([] if name in emptied else entries)
+    assert (await state.read_outbox(0, 1))[0].chain == tuple(whole["chain"])
     shown = await state.event(event["id"])
     assert shown is not None
     assert {name: shown["data"][name] for name in whole} == whole  # type: ignore[index]
