@@ -13,17 +13,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reactor.domain.partitions import IDENTITY_BYTES_MAX
 from reactor.domain.scripts import HeaderField, JsonPath
 from reactor.lake.decoding import grammar
 from reactor.lake.decoding import reasons as why
 from reactor.lake.decoding.instants import MICROS_END, MICROS_MIN, read_instants
 from reactor.lake.decoding.reasons import Reasons
-from reactor.lake.decoding.tokens import Mask, Texts, Tokens, children, one_array, opened, payloads, picked, texts
+from reactor.lake.decoding.scanner import Mask
+from reactor.lake.decoding.tokens import Texts, Tokens, children, one_array, opened, payloads, picked, texts
 
 EVENT_TIME_HEADER = "event_time"
 """The header that the default chain looks at first."""
-KEY_BYTES_MAX = 512
-"""The longest identity of an asset partition, UTF-8."""
 SLACK_MICROS = 86_400_000_000
 """How far outside of the years 1 to 9999 UTC an event time may lie: in some zone it still has a local date, and the calendar decides."""
 
@@ -62,7 +62,7 @@ def read_event_times(records: pa.Table, source: JsonPath | HeaderField | None) -
 def read_partition_keys(records: pa.Table, path: JsonPath) -> PartitionKeys:
     """The dynamic identity of each record: a string as it is, a number as its JSON text, `true` or `false`.
 
-    Reasons: `no_partition_key` (missing, null), `bad_partition_key` (object, array, empty, longer than KEY_BYTES_MAX, a NUL in it), and
+    Reasons: `no_partition_key` (missing, null), `bad_partition_key` (object, array, empty, longer than IDENTITY_BYTES_MAX, a NUL in it), and
     those of a payload and `tombstone`.
     """
     found, reasons = _at_path(records["value"], path)
@@ -70,7 +70,7 @@ def read_partition_keys(records: pa.Table, path: JsonPath) -> PartitionKeys:
     sizes = np.diff(text.offsets)
     zeros = np.concatenate(([0], np.cumsum(text.data == 0)))
     has_zero = zeros[text.offsets[1:]] > zeros[text.offsets[:-1]]
-    bad = (found.kinds >= grammar.OBJECT) | (sizes == 0) | (sizes > KEY_BYTES_MAX) | has_zero
+    bad = (found.kinds >= grammar.OBJECT) | (sizes == 0) | (sizes > IDENTITY_BYTES_MAX) | has_zero
     own = np.where(found.there, np.where(bad, why.BAD_PARTITION_KEY, why.FINE), why.NO_PARTITION_KEY)
     reasons = why.graver(reasons, own.astype(np.uint8))
     return PartitionKeys(text.array(reasons == why.FINE).cast(pa.string()), why.words(reasons))

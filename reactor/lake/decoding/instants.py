@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from reactor.lake.decoding.compiled import compiled
+from reactor.lake.decoding.compiled import compiled, kernel
 from reactor.lake.decoding.reasons import FINE, OUT_OF_RANGE, WRONG_TYPE, Reasons
 
 Bytes = npt.NDArray[np.uint8]
@@ -216,7 +216,7 @@ def _text_instant(data: Bytes, at: int, end: int) -> _Instant:
     return FINE, (days * _DAY_SECONDS + seconds - east) * 1_000_000 + nanos // 1000, nanos % 1000
 
 
-@compiled
+@kernel
 def read_instants(
     data: Bytes, offsets: npt.NDArray[np.int64], numbers: npt.NDArray[np.bool_], texts: npt.NDArray[np.bool_], slack_micros: int,
 ) -> tuple[Reasons, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -237,7 +237,7 @@ def read_instants(
     return reasons, micros, nanos
 
 
-@compiled
+@kernel
 def read_clocks(
     data: Bytes, offsets: npt.NDArray[np.int64], texts: npt.NDArray[np.bool_],
 ) -> tuple[Reasons, npt.NDArray[np.int64]]:

@@ -10,11 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from reactor.lake.decoding.compiled import compiled
-from reactor.lake.decoding.grammar import (
-    ABSENT, AFTER_ITEM, AFTER_MEMBER, ARRAY, BEGIN_NAME, BEGIN_SCALAR, CLOSE, COLON, DONE, END_NUMBER, ENDING_KIND, ESCAPED,
-    EXPONENT, INTEGER, NEXT, NULL, OBJECT, OPEN_ARRAY, OPEN_OBJECT, ORDINARY, REFUSED, STRING, TEXT, VALUE,
-)  # fmt: skip
+from reactor.lake.decoding import grammar
+from reactor.lake.decoding.compiled import compiled, kernel
 from reactor.lake.decoding.reasons import EMPTY_VALUE, FINE, NESTING_TOO_DEEP, NOT_JSON, NOT_OBJECT, Reasons
 
 Bytes = npt.NDArray[np.uint8]
@@ -30,77 +27,82 @@ TWICE = 128
 _VALUE, _NAME = 0, 1
 
 
-@compiled
-def scan(data: Bytes, froms: Places, tos: Places, present: Mask, firsts: Places, kinds: npt.NDArray[np.uint8], places: Places) -> Reasons:
-    """Scan the texts `[froms[i], tos[i])` where `present`; the reason of each is FINE if it is one JSON object.
+@kernel
+def scan(data: Bytes, froms: Places, tos: Places, present: Mask, room: int) -> tuple[Reasons, Places, Kinds, Places]:
+    """Scan the texts `[froms[i], tos[i])` where `present`: (reasons, firsts, kinds, places). A text is FINE if it is one JSON object.
 
-    The children of text `i`, an object or an array, are written to `firsts[i]` to `firsts[i + 1]` of `kinds[part, child]` and
-    `places[part, start or stop, child]`; the parts are value and name. Both come zeroed, with room for a child a comma and a child a text.
+    The children of text `i`, an object or an array, are `firsts[i]` to `firsts[i + 1]` of `kinds[part, child]` and
+    `places[part, start or stop, child]`; the parts are value and name. `room`: at least one child for each comma and each text.
     """
-    reasons, objects = np.zeros(len(froms), np.uint8), np.zeros(DEPTH_MAX, np.bool_)
+    reasons, objects, firsts = np.zeros(len(froms), np.uint8), np.zeros(DEPTH_MAX, np.bool_), np.zeros(len(froms) + 1, np.int64)
+    kinds, places = np.zeros((2, room), np.uint8), np.zeros((2, 2, room), np.int64)
     for row in range(len(froms)):
         firsts[row + 1] = firsts[row]
-        if present[row]:
-            reason, after = _scan_text(data, froms[row], tos[row], objects, kinds, places, firsts[row])
-            reasons[row] = reason
-            if reason == FINE or reason == NOT_OBJECT:
+        if present[row] and froms[row] == tos[row]:
+            reasons[row] = EMPTY_VALUE
+        elif present[row]:
+            reasons[row], after = _scan_text(data, froms[row], tos[row], objects, kinds, places, firsts[row])
+            if reasons[row] in (FINE, NOT_OBJECT):
                 firsts[row + 1] = after
-    return reasons
+    return reasons, firsts, kinds, places
 
 
 @compiled
 def _scan_text(data: Bytes, at: int, end: int, objects: Mask, kinds: Kinds, places: Places, child: int) -> tuple[int, int]:
     """(Reason of the text `[at, end)`, the child after its last). `objects` is the stack: whether an open container is an object."""
-    if at == end:
-        return EMPTY_VALUE, child
-    if end - at >= 3 and data[at] == 0xEF and data[at + 1] == 0xBB and data[at + 2] == 0xBF:
-        at += 3
-    state, depth, part, reason = VALUE, 0, _VALUE, NOT_OBJECT
+    at = _after_bom(data, at, end)
+    state, depth, part, reason = grammar.VALUE, 0, _VALUE, NOT_OBJECT
     while at < end:
         before = state
-        state = int(NEXT[before, data[at]])
-        if state > OPEN_ARRAY:
-            at -= state == END_NUMBER
-            depth -= state == CLOSE
+        state = int(grammar.NEXT[before, data[at]])
+        if state > grammar.OPEN_ARRAY:
+            at -= state == grammar.END_NUMBER
+            depth -= state == grammar.CLOSE
             if depth == 1:
-                if state != CLOSE:
-                    kinds[part, child] = ENDING_KIND[before]
+                if state != grammar.CLOSE:
+                    kinds[part, child] = grammar.ENDING_KIND[before]
                 places[part, 1, child] = at + 1
                 child += part == _VALUE
-            state = COLON if part == _NAME else DONE if depth == 0 else AFTER_MEMBER if objects[depth - 1] else AFTER_ITEM
+            state = grammar.COLON if part == _NAME else grammar.DONE if depth == 0 else grammar.AFTER_MEMBER if objects[depth - 1] else grammar.AFTER_ITEM
             part = _VALUE
-        elif state > REFUSED:
-            part = _NAME if state == BEGIN_NAME else _VALUE
+        elif state > grammar.REFUSED:
+            part = _NAME if state == grammar.BEGIN_NAME else _VALUE
             if depth == 1:
                 places[part, 0, child] = at
-            if state >= OPEN_OBJECT:
+            if state >= grammar.OPEN_OBJECT:
                 if depth == DEPTH_MAX:
                     return NESTING_TOO_DEEP, child
                 if depth == 1:
-                    kinds[part, child] = OBJECT if state == OPEN_OBJECT else ARRAY
-                elif depth == 0 and state == OPEN_OBJECT:
+                    kinds[part, child] = grammar.OBJECT if state == grammar.OPEN_OBJECT else grammar.ARRAY
+                elif depth == 0 and state == grammar.OPEN_OBJECT:
                     reason = FINE
-                objects[depth] = state == OPEN_OBJECT
+                objects[depth] = state == grammar.OPEN_OBJECT
                 depth += 1
-            state = int(NEXT[state, data[at]])
-            if state == STRING:
+            state = int(grammar.NEXT[state, data[at]])
+            if state == grammar.STRING:
                 at = _last_ordinary(data, at, end)
-        elif state == REFUSED:
+        elif state == grammar.REFUSED:
             return NOT_JSON, child
         at += 1
-    complete = state == DONE or (depth == 0 and INTEGER <= ENDING_KIND[state] <= EXPONENT)
+    complete = state == grammar.DONE or (depth == 0 and grammar.INTEGER <= grammar.ENDING_KIND[state] <= grammar.EXPONENT)
     return (reason if complete else NOT_JSON), child
+
+
+@compiled
+def _after_bom(data: Bytes, at: int, end: int) -> int:
+    marked = end - at >= 3 and data[at] == 0xEF and data[at + 1] == 0xBB and data[at + 2] == 0xBF
+    return at + 3 if marked else at
 
 
 @compiled
 def _last_ordinary(data: Bytes, at: int, end: int) -> int:
     """The last of the bytes behind `at` that change nothing inside a string, or `at`."""
-    while at + 1 < end and ORDINARY[data[at + 1]]:
+    while at + 1 < end and grammar.ORDINARY[data[at + 1]]:
         at += 1
     return at
 
 
-@compiled
+@kernel
 def pick(
     data: Bytes, froms: Places, tos: Places, kinds: Kinds, starts: Places, stops: Places, firsts: Places, wanted: Bytes, ends: Places,
 ) -> tuple[Kinds, Places, Places]:
@@ -124,7 +126,7 @@ def pick(
                         equal = False
                         break
                 if equal:
-                    twice = TWICE if found[i, row] != ABSENT else 0
+                    twice = TWICE if found[i, row] != grammar.ABSENT else 0
                     found[i, row] = kinds[child] | twice
                     found_starts[i, row], found_stops[i, row] = starts[child], stops[child]
                     likely = i + 1
@@ -170,19 +172,19 @@ def _unescape(data: Bytes, at: int, end: int, out: Bytes, o: int) -> int:
     return o
 
 
-@compiled
+@kernel
 def copy_texts(data: Bytes, kinds: Kinds, starts: Places, stops: Places, as_json: bool) -> tuple[Places, Bytes]:
     """The texts of tokens, one behind the other: (offsets, bytes). Strings lose quotes and escapes unless `as_json`; ABSENT and NULL are empty."""
     rows, size = len(kinds), 0
     for row in range(rows):
-        size += stops[row] - starts[row] if kinds[row] > NULL else 0
+        size += stops[row] - starts[row] if kinds[row] > grammar.NULL else 0
     offsets, out = np.zeros(rows + 1, np.int64), np.empty(size, np.uint8)
     for row in range(rows):
         kind, at, end, o = kinds[row], starts[row], stops[row], offsets[row]
-        if kind == ESCAPED and not as_json:
+        if kind == grammar.ESCAPED and not as_json:
             o = _unescape(data, at + 1, end - 1, out, o)
-        elif kind > NULL:
-            quote = 1 if kind == TEXT and not as_json else 0
+        elif kind > grammar.NULL:
+            quote = 1 if kind == grammar.TEXT and not as_json else 0
             for k in range(at + quote, end - quote):
                 out[o] = data[k]
                 o += 1
@@ -190,15 +192,15 @@ def copy_texts(data: Bytes, kinds: Kinds, starts: Places, stops: Places, as_json
     return offsets, out[: offsets[rows]]
 
 
-@compiled
+@kernel
 def number_kinds(data: Bytes, offsets: Places, kinds: Kinds) -> Kinds:
     """The kinds, but INTEGER, FRACTION or EXPONENT for a string that is exactly one JSON number."""
     out = kinds.copy()
     for row in range(len(kinds)):
-        if kinds[row] == TEXT or kinds[row] == ESCAPED:
-            state = BEGIN_SCALAR
+        if kinds[row] == grammar.TEXT or kinds[row] == grammar.ESCAPED:
+            state = grammar.BEGIN_SCALAR
             for at in range(offsets[row], offsets[row + 1]):
-                state = int(NEXT[state, data[at]])
-            if INTEGER <= ENDING_KIND[state] <= EXPONENT:
-                out[row] = ENDING_KIND[state]
+                state = int(grammar.NEXT[state, data[at]])
+            if grammar.INTEGER <= grammar.ENDING_KIND[state] <= grammar.EXPONENT:
+                out[row] = grammar.ENDING_KIND[state]
     return out

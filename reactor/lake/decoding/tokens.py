@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from reactor.lake.decoding import grammar, scanner
-from reactor.lake.decoding.reasons import FINE, NESTING_TOO_DEEP, NOT_JSON, NOT_UTF8, Reasons
+from reactor.lake.decoding.reasons import NESTING_TOO_DEEP, NOT_JSON, NOT_UTF8, Reasons
 from reactor.lake.decoding.scanner import Bytes, Kinds, Mask, Places
 
 
@@ -82,16 +82,16 @@ def payloads(values: pa.Array) -> tuple[Tokens, Mask]:
     large = values.cast(pa.large_binary())
     _, offsets, data = large.buffers()
     bounds = np.frombuffer(offsets, np.int64, len(large) + 1, large.offset * 8) if len(large) else np.zeros(1, np.int64)
-    raw = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-    return Tokens(raw, np.zeros(len(large), np.uint8), bounds[:-1], bounds[1:]), values.is_valid().to_numpy(zero_copy_only=False)
+    held = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]] if data is not None else np.zeros(0, np.uint8)
+    starts, stops = bounds[:-1] - bounds[0], bounds[1:] - bounds[0]
+    return Tokens(held, np.zeros(len(large), np.uint8), starts, stops), values.is_valid().to_numpy(zero_copy_only=False)
 
 
 def children(containers: Tokens, rows: Mask) -> tuple[Reasons, Children]:
     """Scan those of the texts that are among `rows`: (why each is no JSON object, what its top container holds). The others are FINE."""
     data, froms, tos = containers.data, containers.starts, containers.stops
     room = int(np.count_nonzero(data == ord(","))) + len(froms)
-    firsts, kinds, places = np.zeros(len(froms) + 1, np.int64), np.zeros((2, room), np.uint8), np.zeros((2, 2, room), np.int64)
-    reasons = scanner.scan(*map(_frozen, (data, froms, tos, rows)), firsts, kinds, places)
+    reasons, firsts, kinds, places = scanner.scan(data, froms, tos, rows, room)
     for row in np.flatnonzero((reasons == NOT_JSON) | (reasons == NESTING_TOO_DEEP)):
         if not _is_utf8(data[froms[row] : tos[row]]):
             reasons[row] = NOT_UTF8
@@ -109,8 +109,8 @@ def picked(held: Children, wanted: Sequence[str]) -> list[Tokens]:
         spelt, froms, tos = copied.data, copied.offsets[:-1], copied.offsets[1:]
     encoded = [name.encode() for name in wanted]
     joined, ends = np.frombuffer(b"".join(encoded), np.uint8), np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    arrays = map(_frozen, (spelt, froms, tos, values.kinds, values.starts, values.stops, held.firsts, joined, ends))
-    return [Tokens(values.data, *found) for found in zip(*scanner.pick(*arrays), strict=True)]
+    found = scanner.pick(spelt, froms, tos, values.kinds, values.starts, values.stops, held.firsts, joined, ends)
+    return [Tokens(values.data, *token) for token in zip(*found, strict=True)]
 
 
 def opened(tokens: Tokens, names: Sequence[str]) -> list[Tokens]:
@@ -120,7 +120,7 @@ def opened(tokens: Tokens, names: Sequence[str]) -> list[Tokens]:
 
 def texts(tokens: Tokens, *, as_json: bool = False) -> Texts:
     """The text of each token: of a string what it spells, of anything else (and with `as_json`) the JSON text as it came."""
-    offsets, data = scanner.copy_texts(*map(_frozen, (tokens.data, tokens.kinds, tokens.starts, tokens.stops)), as_json)
+    offsets, data = scanner.copy_texts(tokens.data, tokens.kinds, tokens.starts, tokens.stops, as_json)
     return Texts(data, offsets)
 
 
@@ -134,10 +134,3 @@ def _is_utf8(text: Bytes) -> bool:
 
 def _mask(flags: npt.NDArray[Any]) -> Mask:
     return np.asarray(flags, np.bool_)
-
-
-def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Kernels are compiled once, for contiguous arrays that they only read."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view

@@ -17,7 +17,7 @@ _FAMILIES: dict[str, Family] = {
     "struct": "struct", "list": "list", "map": "map",
     **dict.fromkeys(
         ("tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"), "integer"
-    ),  # type: ignore[dict-item]
+    ),
 }
 _CAST_IN_SELECT = "declare VARCHAR and cast it in the SELECT"
 _REFUSED = {
@@ -61,7 +61,7 @@ def _opened(type_: DuckDBPyType) -> Declared:
     sql, kind = str(type_), type_.id
     if kind not in _FAMILIES:
         raise ValueError(f"{sql} cannot be decoded from JSON exactly: {_REFUSED.get(kind, _CAST_IN_SELECT)}")
-    children: list[tuple[str, DuckDBPyType]] = type_.children if kind in ("struct", "list", "map") else []
+    children = [(name, child) for name, child in type_.children if isinstance(child, DuckDBPyType)] if kind in ("struct", "list", "map") else []
     if kind == "map" and str(children[0][1]) != "VARCHAR":
         raise ValueError(f"{sql} cannot be decoded from JSON exactly: names are text, declare MAP(VARCHAR, …)")
     fields = tuple((name, _opened(child)) for name, child in children)
