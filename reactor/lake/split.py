@@ -95,19 +95,26 @@ class _Reading:
         return EventTimes(micros, pc.if_else(absent, None, read.reasons))
 
     def _cut(self, placed: Placed, reasons: pa.Array | None) -> Mapping[str, Piece]:
-        small = [rows for _, rows in placed if len(rows) < SHARED_ROWS_MAX and len(placed) > 1]
-        shared, at, pieces = self._records.take(np.concatenate([np.empty(0, np.int64), *small])), 0, {}
-        for identity, rows in placed:
-            if len(placed) == 1:
-                records = self._records
-            elif len(rows) < SHARED_ROWS_MAX:
-                records, at = shared.slice(at, len(rows)), at + len(rows)
-            else:
-                records = self._records.take(rows)
+        pieces = {}
+        for (identity, rows), records in zip(placed, self._records_of([rows for _, rows in placed]), strict=True):
             why = reasons.take(rows) if reasons is not None and identity == UNROUTED else None
             lo, hi = int(self._offsets[rows[0]]), int(self._offsets[rows[-1]]) + 1
             pieces[identity] = Piece(lo, hi, len(rows), int(self._sizes[rows].sum()), Rows(records, why))
         return pieces
+
+    def _records_of(self, places: Sequence[Numbers]) -> Iterator[pa.Table]:
+        """The records at some rows, for each of the places that share them all out."""
+        if len(places) == 1:
+            yield self._records
+            return
+        small = [rows for rows in places if len(rows) < SHARED_ROWS_MAX]
+        shared, at = self._records.take(np.concatenate([np.empty(0, np.int64), *small])), 0
+        for rows in places:
+            if len(rows) < SHARED_ROWS_MAX:
+                yield shared.slice(at, len(rows))
+                at += len(rows)
+            else:
+                yield self._records.take(rows)
 
     @cached_property
     def _offsets(self) -> Numbers:
