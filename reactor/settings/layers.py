@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from reactor.settings.shape import Keys, Leaf, Node, meant, step
+from reactor.settings.shape import Keys, Leaf, Node, allowed, meant, step
 from reactor.settings.tree import Settings
 from reactor.settings.values import Url
 
@@ -30,9 +30,10 @@ class Problem:
     path: Keys = ()
 
     def __str__(self) -> str:
-        """One line."""
+        """One line, whatever the user wrote."""
         instead = f"; did you mean `{self.suggestion}`?" if self.suggestion else ""
-        return f"{': '.join(part for part in (self.place, self.name, self.message) if part)}{instead}"
+        line = f"{': '.join(part for part in (self.place, self.name, self.message) if part)}{instead}"
+        return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,14 @@ Read = Iterator[Given | Problem]
 
 
 def checked(given: Given, leaf: Leaf) -> Given | Problem:
-    """A value, unless it is a secret that must not stand there, or names a secret where none is asked for."""
-    if message := _misplaced(given, leaf):
+    """A value, unless it is a secret that must not stand there, or names a secret where none is asked for, or is `true` where a number belongs
+    (which Python would take for 1).
+    """
+    if isinstance(given.value, bool) and not leaf.takes("boolean"):
+        message: str | None = f"`{str(given.value).lower()}` is not allowed: {allowed(leaf.schema)}"
+    else:
+        message = _misplaced(given, leaf)
+    if message:
         return Problem(given.place, ".".join(given.path), message, path=given.path)
     return given
 
@@ -89,8 +96,8 @@ def flags(given: Mapping[str, object]) -> Read:
             node, above = step(node, key) if node is not None else None, path[:depth]
             if node is None:
                 close = meant(above, key)
-                yield Problem(place, name, "no such setting", ".".join((*close, *path[depth + 1:])) if close else None, path)
+                yield Problem(place, "", "no such setting", ".".join((*close, *path[depth + 1:])) if close else None, path)
                 break
         else:
             here = Given(path, value, "flag", place, place)
-            yield checked(here, node) if isinstance(node, Leaf) else Problem(place, name, "this is a section: set one of its fields", path=path)
+            yield checked(here, node) if isinstance(node, Leaf) else Problem(place, "", "this is a section: set one of its fields", path=path)

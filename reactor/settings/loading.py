@@ -12,12 +12,11 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from reactor.domain.spelling import nearest
 from reactor.errors import UsageError
 from reactor.settings.document import document
 from reactor.settings.layers import PREFIX, REFERENCE, Given, Problem
 from reactor.settings.layers import flags as flags_layer
-from reactor.settings.shape import Keys, Leaf, allowed, at, inactive
+from reactor.settings.shape import Keys, Leaf, allowed, at, close, inactive
 from reactor.settings.tree import Settings
 from reactor.settings.values import TOGETHER, Secret, Url
 from reactor.settings.variables import PROFILE_VARIABLE, environment, secret_text, secrets_folder
@@ -71,6 +70,8 @@ def load(
 
     `flags`: by dotted name (`http.port`), None for one that was not used. `profile`: else `REACTOR_PROFILE`. Raises `SettingsError`.
     """
+    if not project.is_dir():
+        raise SettingsError([Problem(str(project), "", "no such folder")])
     chosen = profile or environ.get(PROFILE_VARIABLE) or None
     stack = _Stack(project, environ)
     file = project / FILE
@@ -79,7 +80,7 @@ def load(
     profiles = {read.profile for read in written if isinstance(read, Given)} - {None}
     if chosen is not None and chosen not in profiles and not stack.problems:
         there_are = f"there is {', '.join(f'`{name}`' for name in sorted(filter(None, profiles)))}" if profiles else "there is none"
-        stack.problems.append(Problem(str(file), f"profiles.{chosen}", f"no such profile; {there_are}", nearest(chosen, filter(None, profiles))))
+        stack.problems.append(Problem(str(file), f"profiles.{chosen}", f"no such profile; {there_are}", close(chosen, filter(None, profiles))))
     by_flag = list(flags_layer(flags))
     stack.lay(secrets_folder(secrets_dir, stack.given))
     stack.lay(environment(environ, stack.given, _referenced(written, by_flag, environ)))
@@ -112,9 +113,12 @@ class _Stack:
 
     def loaded(self) -> Loaded:
         """Everything put together. Raises `SettingsError`."""
-        self.given = {path: self._fetched(given) for path, given in self.given.items()}
+        self.given = {path: fetched for path, given in self.given.items() if (fetched := self._fetched(given)) is not None}
         settings, errors = _validated(self._tree(), self._project)
+        first: dict[object, ErrorDetails] = {}
         for error in errors:
+            first.setdefault(_place(error["loc"]), error)
+        for error in first.values():
             self._add(error)
         if settings is None or self.problems:
             raise SettingsError(self.problems)
@@ -122,19 +126,19 @@ class _Stack:
         origins = {name: self.given[path].origin if path in self.given else DEFAULT for name, path in names.items()}
         return Loaded(settings, MappingProxyType(origins), tuple(self._warnings()))
 
-    def _fetched(self, given: Given) -> Given:
-        """With the secret that it names, or that came as a file, in its place."""
+    def _fetched(self, given: Given) -> Given | None:
+        """With the secret that it is, or names, wrapped; None: it cannot be had."""
         leaf, found = at(given.path), given.reference
-        if not isinstance(leaf, Leaf) or leaf.secret is None or not isinstance(given.value, str):
+        if not isinstance(leaf, Leaf) or leaf.secret is None or not isinstance(given.value, str) or not given.value:
             return given
         if found is None:
-            return replace(given, value=_hidden(leaf, given.value)) if given.layer == "secrets" else given
+            return replace(given, value=_wrapped(leaf, given.value, hidden=given.layer != "file"))
         try:
             text = self._variable(found[1]) if found[1] else secret_text(self._project / found[2])
         except ValueError as error:
             self.problems.append(Problem(given.place, ".".join(given.path), f"`{given.value}`: {error}", path=given.path))
-            return given
-        return replace(given, value=_hidden(leaf, text), origin=f"{given.origin}, {given.value}")
+            return None
+        return replace(given, value=_wrapped(leaf, text, hidden=True), origin=f"{given.origin}, {given.value}")
 
     def _variable(self, name: str) -> str:
         if text := self._environ.get(name, ""):
@@ -154,9 +158,9 @@ class _Stack:
         return tree
 
     def _add(self, error: ErrorDetails) -> None:
-        """One of pydantic's errors, unless something below that place is wrong already."""
+        """One of pydantic's errors, unless it only follows from a problem that is known: a value that was refused, a field of this section."""
         path = _path(error["loc"])
-        if any(problem.path[:len(path)] == path for problem in self.problems):
+        if any((p.path == path and path not in self.given) or p.path[:len(path)] == path != p.path for p in self.problems):
             return
         leaf, given = at(path), self._nearest(path)
         message, suggestion = _said(error, leaf, self.given[path].value if path in self.given else None, error["loc"][len(path):])
@@ -186,8 +190,14 @@ def _validated(tree: Mapping[str, Any], project: Path) -> tuple[Settings | None,
         return None, error.errors(include_url=False, include_input=False)
 
 
-def _hidden(leaf: Leaf, text: str) -> Secret:
-    return Url(text, hidden=True) if leaf.secret is Url else Secret(text)
+def _wrapped(leaf: Leaf, text: str, *, hidden: bool) -> Secret:
+    return Url(text, hidden=hidden) if leaf.secret is Url else Secret(text)
+
+
+def _place(location: Sequence[int | str]) -> tuple[Keys, int | None]:
+    """One place for all alternatives of a type: the path, and the number in a list."""
+    path = _path(location)
+    return path, next((number for number in location[len(path):] if isinstance(number, int)), None)
 
 
 def _path(location: Sequence[int | str]) -> Keys:
@@ -205,15 +215,18 @@ def _said(error: ErrorDetails, leaf: object, value: object, inside: Sequence[int
     context = error.get("ctx", {})
     if error["type"] == TOGETHER:
         return str(context["said"]), None
+    if error["loc"][-1] == "[key]":
+        return f"{_shown(error['loc'][-2])} is not allowed: {context.get('error', error['msg'])}", None
     if not isinstance(leaf, Leaf):
-        return str(context.get("error", error["msg"])), None
-    schema, choices = leaf.schema, leaf.schema.get("enum", ())
+        return error["msg"], None
     if error["type"] == "missing":
-        return f"it is missing: {allowed(schema)}", None
+        return "it is missing, and there is no default", None
+    schema = leaf.schema
     if inside and isinstance(inside[0], int) and isinstance(value, list):
-        value = value[inside[0]]
+        schema, value = schema["items"], value[inside[0]]
     what = "this value" if leaf.secret else _shown(value)
-    return f"{what} is not allowed: {context.get('error') or allowed(schema)}", nearest(value, choices) if isinstance(value, str) else None
+    instead = close(value, schema.get("enum", ())) if isinstance(value, str) else None
+    return f"{what} is not allowed: {context.get('error') or allowed(schema)}", instead
 
 
 def _shown(value: object) -> str:

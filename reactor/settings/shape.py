@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from reactor.domain.spelling import nearest
+from reactor.domain.spelling import EDITS_MAX, nearest
 from reactor.settings.sections import Section
 from reactor.settings.tree import Settings
 from reactor.settings.values import Secret
@@ -19,6 +19,7 @@ from reactor.settings.values import Secret
 Keys = tuple[str, ...]
 ANY_NAME: Final = "*"
 """Stands in a path for a name that the user chooses."""
+LONG_CHARACTERS_MIN: Final = 5
 
 
 @dataclass(frozen=True)
@@ -116,17 +117,22 @@ def _options(annotation: object) -> Iterator[object]:
         yield annotation
 
 
+def close(word: str, choices: Iterable[str]) -> str | None:
+    """What was probably meant. A short word is near to too many others."""
+    return nearest(word, choices, edits_max=1 if len(word) < LONG_CHARACTERS_MIN else EDITS_MAX)
+
+
 def meant(path: Keys, key: str, also: Sequence[str] = ()) -> Keys | None:
     """The path that was probably meant by a key that does not exist below `path`."""
     if (node := at(path)) is None:
         return None
-    if close := nearest(key, [*fields(node), *also]):
-        return (*path, close)
+    if found := close(key, [*fields(node), *also]):
+        return (*path, found)
     whole = "_".join((*path, key))
     for leaf in leaves():
-        found = re.fullmatch("_".join(part.replace(ANY_NAME, "([a-z0-9-]+)") for part in leaf), whole)
-        if found:
-            names = iter(found.groups())
+        parts = re.fullmatch("_".join(part.replace(ANY_NAME, "([a-z0-9-]+)") for part in leaf), whole)
+        if parts:
+            names = iter(parts.groups())
             return tuple(next(names) if part == ANY_NAME else part for part in leaf)
     elsewhere = [leaf for leaf in leaves() if leaf[-1] == key and ANY_NAME not in leaf]
     return elsewhere[0] if len(elsewhere) == 1 else None

@@ -27,7 +27,8 @@ NAME_CHARACTERS_MAX: Final = 50
 TOGETHER: Final = "together"
 """The type of pydantic's errors that `refuse` makes."""
 
-_TELLTALE = re.compile(r"pass|secret|token|key|sig", re.IGNORECASE)
+_TELLTALE = re.compile(r"pass|secret|token|api.?key|(^|[_-])(key|sig|signature)$", re.IGNORECASE)
+"""Parameters of an HTTP address that hold secrets; PostgreSQL's are known by name (`sslkey` is a path)."""
 _STRANGE = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -73,7 +74,7 @@ class Secret:
 
 
 class Url(Secret):
-    """An address. It shows without user info and query; one that came as a secret (`hidden`) without its path too."""
+    """An address. It shows without user info and query; without its path too (`hidden`), unless it stands in the file for all to read."""
 
     __slots__ = ("hidden",)
 
@@ -103,8 +104,9 @@ class Url(Secret):
         before, at, _ = (rest if mark else self._text).rpartition("@")
         if at and (":" in before or not self.scheme.startswith("postgres")):
             return "a password"
-        query = (self._text.partition("?")[2]).partition("#")[0]
-        return next((f"a secret (`{name}`)" for name, _ in parse_qsl(query) if _TELLTALE.search(name)), None)
+        names = [name for name, _ in parse_qsl(self._text.partition("?")[2].partition("#")[0])]
+        found = {"password", "sslpassword"}.__contains__ if self.scheme.startswith("postgres") else _TELLTALE.search
+        return next((f"a secret (`{name}`)" for name in names if found(name)), None)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _schema: core_schema.CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -282,6 +284,9 @@ class _Frozen:
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         dumping = core_schema.wrap_serializer_function_ser_schema(lambda given, dump: dump(dict(given)))
         return core_schema.no_info_after_validator_function(lambda given: MappingProxyType(dict(given)), handler(source), serialization=dumping)
+
+    def __get_pydantic_json_schema__(self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), "additionalProperties": False}
 
 
 FROZEN: Final = _Frozen()

@@ -15,7 +15,7 @@ from reactor.settings.tree import Settings
 PROFILE_VARIABLE: Final = "REACTOR_PROFILE"
 PROCESS_VARIABLES: Final = re.compile(r"REACTOR_(PROFILE|CI|PARTS_CACHE|TEST_.*)")
 """What Reactor's own processes and tests read themselves: no settings."""
-KUBERNETES_VARIABLES: Final = re.compile(r"REACTOR_(PORT(_.*)?|SERVICE_.*)")
+KUBERNETES_VARIABLES: Final = re.compile(r"REACTOR_(PORT|SERVICE_).*")
 """What Kubernetes sets in every container beside a service called `reactor`."""
 SECRET_BYTES_MAX: Final = 65_536
 
@@ -49,13 +49,16 @@ def secrets_folder(folder: Path, names: Iterable[Keys]) -> Read:
     except OSError as error:
         yield Problem(str(folder), "", f"it cannot be read: {error.strerror}")
         return
+    seen: set[str] = set()
     for file in files:
+        name = PREFIX + file.name.upper().removeprefix(PREFIX)
         try:
             text = secret_text(file)
         except ValueError as error:
             yield Problem(str(file), "", str(error))
         else:
-            yield _read(PREFIX + file.name.upper().removeprefix(PREFIX), text, known, "secrets", str(file))
+            yield Problem(str(file), "", "another file here names the same setting") if name in seen else _read(name, text, known, "secrets", str(file))
+        seen.add(name)
 
 
 def secret_text(file: Path) -> str:
