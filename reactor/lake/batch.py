@@ -141,8 +141,8 @@ class _Decoding:
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """The hidden columns of `_wm_batch`."""
-        return (ROW, SLICE) if self.script.header.partitioned is not None else (ROW,)
+        """The hidden columns of `_wm_batch`; of one slice alone nobody asks which it is."""
+        return (ROW, SLICE) if len(self.slices) > 1 else (ROW,)
 
     @property
     def metadata(self) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ class _Decoding:
         keep = [*self.metadata, *self.hidden]
         self.cursor.register(_DECODABLE, self._with_metadata(raw))
         decode(self.cursor, _DECODABLE, self.script.header.batch, keep, BATCH, _UNDECODED)
-        tombstones = self._tombstones(keep)
+        tombstones = self._tombstones(raw["value"].null_count, keep)
         self.cursor.unregister(_DECODABLE)
         self.cursor.execute(f'INSERT INTO {REJECTS} SELECT _row, reason, "column", NULL FROM temp.{identifier(_UNDECODED)}'
                             f" WHERE reason <> {literal(TOMBSTONE)}")
@@ -186,8 +186,10 @@ class _Decoding:
     def _constant(self, values: Sequence[object], kind: pa.DataType, raw: pa.Table) -> pa.Array:
         return self.gathered.constant(values, kind).slice(0, raw.num_rows)
 
-    def _tombstones(self, keep: Sequence[str]) -> int:
+    def _tombstones(self, nulls: int, keep: Sequence[str]) -> int:
         """Rows of NULL for those that the script wants, behind the others; how many it does not want."""
+        if not nulls:
+            return 0
         columns = ", ".join(identifier(name) for name in keep)
         sources = self._wanted_tombstones()
         wanted = "true" if sources is None else f"source IN ({', '.join(map(literal, sources))})" if sources else "false"

@@ -9,13 +9,19 @@ from pathlib import Path
 from uuid import UUID
 
 from reactor.domain.assets import LakeTable
+from reactor.domain.partitions import calendar_of
 from reactor.domain.scripts import Script
+from reactor.domain.spans import WHOLE
+from reactor.errors import Conflict, RunBlocked, RunFailed
 from reactor.lake.keep import Keep
 from reactor.lake.materialize import StagedRun
 from reactor.lake.session import Instance, InstanceSettings, LakeSettings
 from reactor.lake.stage import stage
+from reactor.lake.statements import plan
+from reactor.lake.statements.script_text import ScriptText
+from reactor.lake.statements.staging import selections
 from reactor.lake.tables import file_names, look
-from reactor.ports import StageOrder
+from reactor.ports import SliceInput, StageOrder
 
 
 class DuckLake:
@@ -44,12 +50,37 @@ class DuckLake:
         return stage(instance, order, self._keeps.get(lake), named, skip_unchanged=self._skip_unchanged)
 
     def ensure_table(self, script: Script) -> UUID | None:
-        """See `reactor.ports.Lake`."""
+        """See `reactor.ports.Lake`. A script that reads `batch` keeps a position, which names its table by the uuid: it is made first."""
+        found = self._uuid(script)
+        if found is not None or not script.body.reads_batch or script.managed is None:
+            return found
+        try:
+            staged = self.stage(StageOrder(script, [SliceInput(_example(script))]))
+        except (RunBlocked, RunFailed):
+            return None  # its first run says what is wrong
+        try:
+            staged.make_table()
+        except (Conflict, RunBlocked):
+            pass  # another replica was first
+        finally:
+            staged.close()
+        return self._uuid(script)
+
+    def _uuid(self, script: Script) -> UUID | None:
         if script.managed is None:
             return None
         with self._sound().lent("looking at the table") as cursor:
             existing = look(cursor, LakeTable.parse(script.managed.asset))
         return existing.uuid if existing else None
+
+    def compile(self, script: Script, asset_partition: str) -> list[str]:
+        """The statements that a run would execute for one asset partition (FH-5). Nothing is executed. Raises `RunBlocked`."""
+        to, text = plan.target(script, asset_partition), ScriptText(script)
+        with self._sound().lent("looking at the table") as cursor:
+            existing = look(cursor, to.table)
+        selected = selections(text.select(asset_partition), reads_batch=script.body.reads_batch)[0]
+        shape: plan.Shape = "missing" if existing is None else "view" if existing.view else "same"
+        return plan.compiled(to, shape, selected, text.setup(asset_partition))
 
     def sweep(self) -> int:
         """Look after the files of runs that have ended without a word (at start, and in `maintain`); how many were linked back."""
@@ -78,6 +109,17 @@ class DuckLake:
     def _named(self, catalog: str, names: Collection[str]) -> Collection[str]:
         with self._sound().lent("asking for files of the lake") as cursor:
             return {str(row[0]) for row in cursor.execute(file_names(catalog, names)).fetchall()}
+
+
+def _example(script: Script) -> str:
+    """Some asset partition of a script, for a look at its columns."""
+    partitioning = script.header.partitioned
+    if partitioning is None:
+        return WHOLE
+    if partitioning.kind == "dynamic":
+        return "example"
+    calendar = calendar_of(partitioning)
+    return calendar.slice_of(calendar.first).identity
 
 
 def _keep(lake: str, folder: Path, keep_path: Path | None) -> Keep:

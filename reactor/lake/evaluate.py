@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 
 import duckdb
 
 from reactor.errors import RunBlocked
 from reactor.lake.statements.quoting import identifier
-from reactor.lake.statements.script_text import ScriptText
+from reactor.lake.statements.script_text import ScriptText, attaches
 from reactor.lake.statements.staging import DELETED_OUTPUT, STAGE, Latest, Selected, batch_view, mark_deletes, selections, stage
 from reactor.lake.tables import Columns
 
@@ -77,10 +78,30 @@ class Evaluated:
     setup: tuple[str, ...]
 
 
-def evaluate(cursor: duckdb.DuckDBPyConnection, work: Work) -> Evaluated:
-    """Stage the rows of the slices. Raises `RunBlocked` (its columns cannot be kept), `duckdb.Error`."""
+def evaluate(cursor: duckdb.DuckDBPyConnection, work: Work, attaching: AbstractContextManager[object]) -> Evaluated:
+    """Stage the rows of the slices. Raises `RunBlocked` (its columns cannot be kept), `duckdb.Error`.
+
+    `attaching`: held while a script has databases of its own, because their names are everybody's.
+    """
+    if not work.text.attaches:
+        return _evaluate(cursor, work)
+    with attaching:
+        before = _databases(cursor)
+        try:
+            return _evaluate(cursor, work)
+        finally:
+            cursor.execute("USE memory")
+            for name in _databases(cursor) - before:
+                cursor.execute(f"DETACH {identifier(name)}")
+
+
+def _databases(cursor: duckdb.DuckDBPyConnection) -> set[str]:
+    return {str(row[0]) for row in cursor.execute("SELECT database_name FROM duckdb_databases()").fetchall()}
+
+
+def _evaluate(cursor: duckdb.DuckDBPyConnection, work: Work) -> Evaluated:
     select = work.text.select(work.slices[0])
-    *better, as_written = selections(select, reads_batch=work.records is not None, partitioned=work.partitioned)
+    *better, as_written = selections(select, reads_batch=work.records is not None, sliced=len(work.slices) > 1)
     for selected in better:
         try:
             return _in_transaction(cursor, work, selected)
@@ -95,7 +116,8 @@ def _in_transaction(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Sel
         evaluated = _staged(cursor, work, selected)
         cursor.execute("COMMIT")
     except BaseException:
-        cursor.rollback()
+        with suppress(duckdb.Error):
+            cursor.execute("ROLLBACK")
         raise
     return evaluated
 
@@ -111,7 +133,8 @@ def _staged(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected) -
             cursor.execute(batch_view(None if at_once else work.records.ranges[number], work.records.hidden))
         setup = work.text.setup(asset_partition)
         for text in setup:
-            cursor.execute(text)
+            if not number or not attaches(text):
+                cursor.execute(text)
         one = selected if at_once else Selected(work.text.select(asset_partition))
         if not number:
             columns = _checked(cursor, work, one)

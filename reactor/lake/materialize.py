@@ -33,6 +33,9 @@ from reactor.ports import Drift, SchemaVersion, Written
 
 AUTHOR = "reactor"
 
+SETUP_MARK = '{"reactor":1,"setup":true}'
+"""On a commit that only makes an empty table: no run, no event."""
+
 
 def mark(run_id: RunId, counts: Sequence[PartitionCounts]) -> str:
     """The text that the trigger reads: which run this is, and the rows of each of its slices. Nothing of a user's may stand in it."""
@@ -144,8 +147,28 @@ class StagedRun:
         self._mark(run_id, ())
 
     def _mark(self, run_id: RunId, counts: Sequence[PartitionCounts]) -> None:
+        self._say(mark(run_id, counts))
+
+    def _say(self, text: str) -> None:
         call = f"CALL {identifier(self._contents.to.table.catalog)}.set_commit_message(?, '', extra_info => ?)"
-        self._cursor.execute(call, [AUTHOR, mark(run_id, counts)])
+        self._cursor.execute(call, [AUTHOR, text])
+
+    def make_table(self) -> None:
+        """Make the target, empty, in a transaction of its own that belongs to no run. Another one may have made it meanwhile: `Conflict`."""
+        c = self._contents
+        if c.evaluated is None:
+            return
+        try:
+            self._cursor.execute("BEGIN")
+            self._open = True
+            self._say(SETUP_MARK)
+            for statement in plan.make_table(c.to, c.evaluated.selected.hidden):
+                self._cursor.execute(statement)
+            self._open = False
+            self._cursor.execute("COMMIT")
+        except duckdb.Error as error:
+            self._discard()
+            raise self._instance.seen(error, "making the table") from error
 
     def _write(self, run_id: RunId) -> Written:
         c = self._contents

@@ -106,11 +106,15 @@ def _keyword_value(value: str) -> str:
 
 
 class Instance:
-    """An open DuckDB instance. Raises Outage if PostgreSQL does not answer, UsageError if it holds something else than was configured."""
+    """An open DuckDB instance. Raises Outage if PostgreSQL does not answer, UsageError if it holds something else than was configured.
+
+    `broken`: no cursor of it works any more. `attaching`: a script's own databases are attached while it is held.
+    """
 
     def __init__(self, settings: InstanceSettings) -> None:
         self.settings = settings
         self.broken = False
+        self.attaching = threading.Lock()
         self._lock = threading.Lock()
         self._lent: set[duckdb.DuckDBPyConnection] = set()
         self._retired = False

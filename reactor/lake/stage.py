@@ -26,7 +26,7 @@ def stage(instance: Instance, order: StageOrder, keep: Keep | None, named: Named
     """See `reactor.ports.Lake`."""
     cursor = instance.cursor()
     try:
-        contents = _staged(cursor, order, skip_unchanged=skip_unchanged)
+        contents = _staged(instance, cursor, order, skip_unchanged=skip_unchanged)
     except duckdb.Error as error:
         instance.release(cursor)
         raise instance.seen(error, f"evaluating {order.script.path}") from error
@@ -36,7 +36,7 @@ def stage(instance: Instance, order: StageOrder, keep: Keep | None, named: Named
     return StagedRun(instance, cursor, contents, keep, named)
 
 
-def _staged(cursor: duckdb.DuckDBPyConnection, order: StageOrder, *, skip_unchanged: bool) -> Contents:
+def _staged(instance: Instance, cursor: duckdb.DuckDBPyConnection, order: StageOrder, *, skip_unchanged: bool) -> Contents:
     script = order.script
     slices = tuple(s.asset_partition for s in order.slices)
     routed = tuple(name for name in slices if name != UNROUTED)
@@ -45,7 +45,7 @@ def _staged(cursor: duckdb.DuckDBPyConnection, order: StageOrder, *, skip_unchan
         raise RunBlocked(f"{script.path} reads `batch`, so a slice cannot be made again from what one run sees", hint="positions reset")
     batch = gather(cursor, script, order.slices) if script.body.reads_batch else None
     work = Work(ScriptText(script), routed, batch.records if batch else None)
-    evaluated = evaluate(cursor, work) if routed else None
+    evaluated = evaluate(cursor, work, instance.attaching) if routed else None
     existing = look(cursor, to.table)
     _admit(cursor, to, existing)
     fitted = fit(cursor, to, existing, evaluated, REJECTS) if evaluated else None

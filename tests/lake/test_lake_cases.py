@@ -75,7 +75,7 @@ def tables(bench: Bench) -> Any:
 
 def words_of(error: str) -> str:
     """The beginning of the sentence, which says what is wrong."""
-    return error.split(";")[0].removeprefix("the ").lower()
+    return error.partition(";")[0].removeprefix("the ").lower()
 
 
 @pytest.mark.parametrize("case", cases("schema_change", lambda c: c["mode"] in {"warn", "(not given)"}))

@@ -64,11 +64,17 @@ def _replace(to: Target, shape: Shape, hidden: Sequence[str]) -> list[str]:
 def _merge(to: Target, shape: Shape, hidden: Sequence[str]) -> list[str]:
     m = to.materialize
     merged = writing.merge(to.table, to.asset_partition, m.key, to.latest, each_lands=to.each_lands, hidden=hidden)
-    return [*_made(to, shape, (*hidden, DELETED)), *merged]
+    return [*_made(to, shape, hidden), *merged]
 
 
 def _made(to: Target, shape: Shape, hidden: Sequence[str]) -> list[str]:
-    return writing.create(to.table, partitioned=to.asset_partition is not None, hidden=hidden) if shape == "missing" else []
+    return make_table(to, hidden) if shape == "missing" else []
+
+
+def make_table(to: Target, hidden: Sequence[str]) -> list[str]:
+    """The empty table, after the staged rows."""
+    unstored = (*hidden, DELETED) if to.materialize.strategy == "merge" else hidden
+    return writing.create(to.table, partitioned=to.asset_partition is not None, hidden=unstored)
 
 
 _WRITERS: Mapping[Strategy, Callable[[Target, Shape, Sequence[str]], list[str]]] = {"append": _append, "replace": _replace, "merge": _merge}

@@ -32,6 +32,28 @@ def renamed(sql: str, alias: str, database: str) -> str:
     return sql
 
 
+def temporary(sql: str) -> str:
+    """A statement that makes a macro makes it for its session only: a lake's macros are not a script's to write."""
+    try:
+        tokens = tokenize(sql, dialect="duckdb")
+    except TokenError:
+        return sql
+    words = [token.text.upper() for token in tokens[:4]]
+    at = next((i for i, word in enumerate(words) if word in {"MACRO", "FUNCTION"}), None)
+    if at is None or words[:at] not in (["CREATE"], ["CREATE", "OR", "REPLACE"]):
+        return sql
+    return f"{sql[: tokens[at].start]}TEMP {sql[tokens[at].start :]}"
+
+
+def attaches(sql: str) -> bool:
+    """Whether a statement attaches a database, which every session of the instance sees."""
+    try:
+        tokens = tokenize(sql, dialect="duckdb")
+    except TokenError:
+        return True
+    return bool(tokens) and tokens[0].text.upper() == "ATTACH"
+
+
 @dataclass(frozen=True)
 class ScriptText:
     """The statements of a managed script's body."""
@@ -41,7 +63,7 @@ class ScriptText:
     @cached_property
     def _setup(self) -> tuple[str, ...]:
         body = self.script.body
-        setup = tuple(self._with_aliases(text) for text in body.setup)
+        setup = tuple(temporary(self._with_aliases(text)) for text in body.setup)
         if any(_MACRO in text.lower() for text in (*setup, body.select)):
             return (partition_macro(self.script.header.partitioned), *setup)
         return setup
@@ -59,6 +81,11 @@ class ScriptText:
         partitioning = self.script.header.partitioned
         start, end = window(partitioning, asset_partition)
         return fill_in(sql, asset_partition if partitioning else None, (start, end) if start and end else None)
+
+    @property
+    def attaches(self) -> bool:
+        """Whether the setup attaches databases of its own."""
+        return any(attaches(text) for text in self._setup)
 
     def setup(self, asset_partition: str) -> tuple[str, ...]:
         """The statements before the SELECT. Raises RunBlocked for a placeholder that the asset has no value for."""

@@ -40,12 +40,14 @@ class Selected:
         return (ROW,) if self.carried else ()
 
 
-def selections(select: str, *, reads_batch: bool, partitioned: bool) -> list[Selected]:
-    """The ways to evaluate a SELECT, the better one first. One that looks plain and is not does not bind; then the next one serves."""
-    hidden = (ROW, SLICE) if partitioned else (ROW,)
-    carried = carrying(select, hidden) if reads_batch else None
+def selections(select: str, *, reads_batch: bool, sliced: bool = False) -> list[Selected]:
+    """The ways to evaluate a SELECT, the better one first. One that looks plain and is not does not bind; then the next one serves.
+
+    `sliced`: the records are of more than one slice.
+    """
+    carried = carrying(select, (ROW, SLICE) if sliced else (ROW,)) if reads_batch else None
     as_written = Selected(select)
-    return [Selected(carried, carried=True, sliced=partitioned), as_written] if carried else [as_written]
+    return [Selected(carried, carried=True, sliced=sliced), as_written] if carried else [as_written]
 
 
 def stage(selected: Selected, asset_partition: str | None, latest: Latest | None, *, first: bool = True) -> str:
