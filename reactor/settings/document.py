@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from reactor.settings.layers import Given, Problem, Read, checked
+from reactor.settings.layers import PROFILES, Given, Problem, Read, checked
 from reactor.settings.places import places
 from reactor.settings.shape import Each, Keys, Leaf, Node, fields, meant, step
 from reactor.settings.tree import Settings
 
 FILE_BYTES_MAX: Final = 1_048_576
-PROFILES: Final = "profiles"
 
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
@@ -75,11 +74,10 @@ class _Reader:
         if isinstance(node, Leaf):
             yield checked(here, node)
         elif isinstance(value, dict):
-            yield Given(path, {}, "file", here.origin, here.place, self.profile)
+            yield replace(here, value={})
             yield from self._section(node, value, path)
         else:
-            name = ".".join(self._full(path))
-            yield Problem(here.place, name, f"a section is needed: `[{name}{'.<name>' if isinstance(node, Each) else ''}]`", path=path)
+            yield here.problem(f"a section is needed: `[{'.'.join(here.written)}{'.<name>' if isinstance(node, Each) else ''}]`")
 
     def _section(self, node: Node, table: Mapping[str, object], path: Keys) -> Read:
         for key, value in table.items():
@@ -93,7 +91,7 @@ class _Reader:
             message, suggestion = f"no such setting; there is {', '.join(f'`{name}`' for name in fields(node))}", None
         else:
             message, suggestion = "no such setting", close[-1] if close[:-1] == path[:-1] else ".".join(close)
-        return Problem(self._place(path), ".".join(self._full(path)), message, suggestion, path)
+        return Problem(self._place(path), ".".join(self._full(path)), message, suggestion)
 
     def _full(self, path: Keys) -> Keys:
         return (PROFILES, self.profile, *path) if self.profile is not None else path

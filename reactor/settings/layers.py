@@ -12,6 +12,7 @@ from reactor.settings.tree import Settings
 from reactor.settings.values import Url
 
 PREFIX: Final = "REACTOR_"
+PROFILES: Final = "profiles"
 REFERENCE: Final = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)|file:(?!//)(.+)", re.DOTALL)
 """How a secret is named where it must not stand."""
 
@@ -21,13 +22,16 @@ _SPOKEN: Final = {"file": "in the file", "flag": "on the command line"}
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with one setting. `place`: `reactor.toml:3:1`, a variable, a file; `name`: the setting, or the unknown word."""
+    """What is wrong with one setting. `place`: `reactor.toml:3:1`, a variable, a file; `name`: the setting, empty if the place says it all.
+
+    `refused`: the setting whose value is not used for it.
+    """
 
     place: str
     name: str
     message: str
     suggestion: str | None = None
-    path: Keys = ()
+    refused: Keys = ()
 
     def __str__(self) -> str:
         """One line, whatever the user wrote."""
@@ -48,6 +52,15 @@ class Given:
     profile: str | None = None
 
     @property
+    def written(self) -> Keys:
+        """The path in its layer."""
+        return (PROFILES, self.profile, *self.path) if self.profile is not None else self.path
+
+    def problem(self, message: str, suggestion: str | None = None) -> Problem:
+        """Something is wrong with it."""
+        return Problem(self.place, ".".join(self.written), message, suggestion, self.written)
+
+    @property
     def reference(self) -> re.Match[str] | None:
         """Where the secret is, if the value only names that."""
         return REFERENCE.fullmatch(self.value) if isinstance(self.value, str) and self.layer != "secrets" else None
@@ -65,9 +78,7 @@ def checked(given: Given, leaf: Leaf) -> Given | Problem:
         message: str | None = f"`{str(given.value).lower()}` is not allowed: {allowed(leaf.schema)}"
     else:
         message = _misplaced(given, leaf)
-    if message:
-        return Problem(given.place, ".".join(given.path), message, path=given.path)
-    return given
+    return given.problem(message) if message else given
 
 
 def _misplaced(given: Given, leaf: Leaf) -> str | None:
@@ -96,8 +107,8 @@ def flags(given: Mapping[str, object]) -> Read:
             node, above = step(node, key) if node is not None else None, path[:depth]
             if node is None:
                 close = meant(above, key)
-                yield Problem(place, "", "no such setting", ".".join((*close, *path[depth + 1:])) if close else None, path)
+                yield Problem(place, "", "no such setting", ".".join((*close, *path[depth + 1:])) if close else None)
                 break
         else:
             here = Given(path, value, "flag", place, place)
-            yield checked(here, node) if isinstance(node, Leaf) else Problem(place, "", "this is a section: set one of its fields", path=path)
+            yield checked(here, node) if isinstance(node, Leaf) else Problem(place, "", "this is a section: set one of its fields")

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from reactor.errors import UsageError
 from reactor.settings.document import document
-from reactor.settings.layers import PREFIX, REFERENCE, Given, Problem
+from reactor.settings.layers import PREFIX, PROFILES, REFERENCE, Given, Problem
 from reactor.settings.layers import flags as flags_layer
 from reactor.settings.shape import Keys, Leaf, allowed, at, close, inactive
 from reactor.settings.tree import Settings
@@ -73,7 +73,7 @@ def load(
     if not project.is_dir():
         raise SettingsError([Problem(str(project), "", "no such folder")])
     chosen = profile or environ.get(PROFILE_VARIABLE) or None
-    stack = _Stack(project, environ)
+    stack = _Stack(project, environ, chosen)
     file = project / FILE
     written = list(document(file))
     stack.lay(read for read in written if isinstance(read, Problem) or read.profile in {None, chosen})
@@ -98,10 +98,10 @@ def _referenced(written: Iterable[Given | Problem], by_flag: Iterable[Given | Pr
 class _Stack:
     """The layers so far, one over the other, and what is wrong with them."""
 
-    def __init__(self, project: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, project: Path, environ: Mapping[str, str], profile: str | None) -> None:
         self.given: dict[Keys, Given] = {}
         self.problems: list[Problem] = []
-        self._project, self._environ = project, environ
+        self._project, self._environ, self._profile = project, environ, profile
 
     def lay(self, layer: Iterable[Given | Problem]) -> None:
         """A layer over those before it."""
@@ -136,7 +136,7 @@ class _Stack:
         try:
             text = self._variable(found[1]) if found[1] else secret_text(self._project / found[2])
         except ValueError as error:
-            self.problems.append(Problem(given.place, ".".join(given.path), f"`{given.value}`: {error}", path=given.path))
+            self.problems.append(given.problem(f"`{given.value}`: {error}"))
             return None
         return replace(given, value=_wrapped(leaf, text, hidden=True), origin=f"{given.origin}, {given.value}")
 
@@ -158,13 +158,14 @@ class _Stack:
         return tree
 
     def _add(self, error: ErrorDetails) -> None:
-        """One of pydantic's errors, unless it only follows from a problem that is known: a value that was refused, a field of this section."""
+        """One of pydantic's errors, unless a value is missing only because it was refused."""
         path = _path(error["loc"])
-        if any((p.path == path and path not in self.given) or p.path[:len(path)] == path != p.path for p in self.problems):
+        given = self.given.get(path)
+        if given is None and {path, (PROFILES, self._profile, *path)} & {problem.refused for problem in self.problems}:
             return
-        leaf, given = at(path), self._nearest(path)
-        message, suggestion = _said(error, leaf, self.given[path].value if path in self.given else None, error["loc"][len(path):])
-        self.problems.append(Problem(given.place if given else FILE, ".".join(path), message, suggestion, path))
+        message, suggestion = _said(error, at(path), given.value if given else None, error["loc"][len(path):])
+        near = given or self._nearest(path)
+        self.problems.append(Problem(near.place if near else FILE, ".".join(given.written if given else path), message, suggestion))
 
     def _nearest(self, path: Keys) -> Given | None:
         """What was given there, else the section around it, else anything in that section."""

@@ -77,7 +77,7 @@ class Lake(Section):
     """Where the Parquet files lie: a folder (relative to the project) or `s3://bucket/prefix`. It cannot change once the lake exists. Default
     `.reactor/lake/<name>`, so that a project starts without settings."""
 
-    watch_external: bool = Field(default=False, json_schema_extra=LATER)
+    watch_external: bool = False
     """Whether commits of other tools fire scripts. Off by default, because their events tell neither rows nor asset partition."""
 
 
@@ -234,7 +234,7 @@ class Run(Section):
     drain_seconds: float = Field(default=90.0, ge=0, le=3600)
     """Seconds that running runs have to end when the service stops; the rest is done again. Below the 120 s that Kubernetes is told to wait."""
 
-    skip_unchanged: bool = Field(default=True, json_schema_extra=LATER)
+    skip_unchanged: bool = True
     """Whether a run is skipped whose upstream tables have not changed since it last completed. On by default: it would write the same rows."""
 
 
@@ -300,10 +300,10 @@ class Publisher(Section):
     topic: Annotated[str, Form(r"[A-Za-z0-9._-]{1,249}", "letters, digits, `.`, `_` and `-`, at most 249")] = "reactor.asset.updated"
     """Kafka: the topic."""
 
-    url: HttpUrl | None = None
+    url: HttpUrl | None = Field(default=None, json_schema_extra=LATER)
     """Webhook: the address that is posted to; a secret if it tells one. Needed for a webhook."""
 
-    secret: Secret | None = None
+    secret: Secret | None = Field(default=None, json_schema_extra=LATER)
     """Webhook: the secret of the HMAC-SHA256 over time and body. Needed for a webhook."""
 
     assets: tuple[AssetUri, ...] = ()

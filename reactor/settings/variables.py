@@ -91,7 +91,7 @@ def _read(name: str, text: str, known: Collection[Keys], layer: Layer, origin: s
     if isinstance(node, Leaf):
         return checked(Given(path, _listed(text) if node.is_list else text, layer, origin, origin), node)
     below = "<NAME>__…" if isinstance(node, Each) else (fields(node) or ["…"])[0].upper()
-    return Problem(origin, "", "this is a section: a variable sets one of its fields", f"{name}__{below}", path)
+    return Problem(origin, "", "this is a section: a variable sets one of its fields", f"{name}__{below}")
 
 
 def _key(node: Node, path: Keys, word: str, known: Collection[Keys]) -> str:
@@ -106,8 +106,8 @@ def _unknown(origin: str, name: str, path: Keys, key: str, rest: Iterable[str]) 
     close = meant(path, key)
     suggestion = variable((*close, *rest)) if close else None
     if suggestion is None and _SERVICE_LINK.fullmatch(name):
-        return Problem(origin, "", "no such setting; if Kubernetes set it, `enableServiceLinks: false` in the pod keeps it away", path=path)
-    return Problem(origin, "", "no such setting", suggestion, (*path, key))
+        return Problem(origin, "", "no such setting; if Kubernetes set it, `enableServiceLinks: false` in the pod keeps it away")
+    return Problem(origin, "", "no such setting", suggestion)
 
 
 def _listed(text: str) -> object:

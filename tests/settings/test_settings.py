@@ -130,7 +130,7 @@ def test_a_profile_that_is_not_chosen_is_checked_for_names_and_secrets_but_fetch
     project.file('[profiles.dev]\nworkspce = "x"\n[profiles.dev.kafka.k]\nsasl_password = "hunter2"\n')
     assert project.problems() == [
         "reactor.toml:2:1: profiles.dev.workspce: no such setting; did you mean `workspace`?",
-        "reactor.toml:4:1: kafka.k.sasl_password: a secret must not stand in the file: name it by `env:NAME` or `file:/path`",
+        "reactor.toml:4:1: profiles.dev.kafka.k.sasl_password: a secret must not stand in the file: name it by `env:NAME` or `file:/path`",
     ]
     project.file('[profiles.dev.state]\nurl = "env:REACTOR_DEV_DATABASE"\n')
     assert project.load({"REACTOR_DEV_DATABASE": "is known"}).settings.state.embedded
@@ -255,10 +255,10 @@ def test_where_a_stream_starts(project: Project, given: str, read: str) -> None:
 
 
 def test_what_is_not_active_yet_is_told_where_it_is_used(project: Project) -> None:
-    project.file('[stores.a]\nbucket = "abc"\n[lakes.main]\nwatch_external = true\n[profiles.p.notify.x]\nurl = "https://h"\n')
+    project.file('[stores.a]\nbucket = "abc"\n[kafka.k]\nregistry_url = "http://h"\n[profiles.p.notify.x]\nurl = "https://h"\n')
     assert project.load({"REACTOR_OPENLINEAGE__QUEUE_EVENTS_MAX": "5"}).warnings == (
         "[stores] is known, not active yet (reactor.toml:1)",
-        "[lakes.main] watch_external is known, not active yet (reactor.toml:4)",
+        "[kafka.k] registry_url is known, not active yet (reactor.toml:4)",
         "[openlineage] is known, not active yet (environment REACTOR_OPENLINEAGE__QUEUE_EVENTS_MAX)",
     )
 

@@ -116,6 +116,10 @@ def test_only_the_cause_is_told(project: Project) -> None:
     """A secret that was refused is not missing too."""
     project.file("[kafka.k]\nbootstrap_servers = 'h:1'\nsecurity_protocol = 'SASL_SSL'\nsasl_username = 'u'\nsasl_password = 'hunter2'\n")
     assert len(project.problems()) == 1
+    text = "[profiles.p.kafka.k]\nsasl_password = 'hunter2'\n[kafka.k]\nbootstrap_servers = 'h:1'\nsecurity_protocol = 'SASL_SSL'\nsasl_username = 'u'\n"
+    project.file(text)
+    assert len(project.problems(profile="p")) == 1
+    assert project.problems()[1:] == ["reactor.toml:3:8: kafka.k.sasl_password: it is missing: SASL_SSL needs it"]
     project.file("[notify.n]\nurl = 'env:ABSENT'\n")
     assert project.problems() == ["reactor.toml:2:1: notify.n.url: `env:ABSENT`: the environment has no such variable, or it is empty"]
 
