@@ -64,8 +64,9 @@ def test_files_that_cannot_be_read(project: Project) -> None:
 
 
 def test_a_broken_file_does_not_hide_the_rest(project: Project) -> None:
-    assert project.file("a =").problems({"REACTOR_NO": ""}, profile="dev") == [
-        "reactor.toml:1:4: it is no TOML: Invalid value", "environment REACTOR_NO: no such setting"]
+    broken, other = project.file("a =").problems({"REACTOR_NO": ""}, profile="dev")
+    assert broken.startswith("reactor.toml:1:4: it is no TOML: ")
+    assert other == "environment REACTOR_NO: no such setting"
 
 
 def test_windows_files_are_read(project: Project) -> None:
