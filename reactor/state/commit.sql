@@ -101,65 +101,70 @@ create or replace function reactor.asset_updated(source text, asset text, partit
       'id', left(encode(sha256(convert_to(concat_ws(
           E'\n', 'reactor.asset.updated.v1', source, coalesce(snapshot_id::text, ''), coalesce(run_id::text, ''), asset, partition), 'UTF8')), 'hex'), 32),
       'data', data || partition_data)
-    || case partition when '' then '{}' else jsonb_build_object('assetpartition', partition) end $$;
+    || jsonb_strip_nulls(jsonb_build_object('assetpartition', nullif(partition, ''), 'sequence', lpad(snapshot_id::text, 20, '0'))) $$;
 
 -- Step 4: the state rows of a run's asset partitions, by compare-and-set. `any (keys)` and look-ups in the jsonb by key: the same plan whatever
--- the statistics say. A partition without the key `last_run` is not compared (append); with null: no row is believed.
-create or replace function reactor.materialize(r reactor.run, keys text[], parts jsonb, counts jsonb, p_version int) returns void
+-- the statistics say. A partition without the key `last_run` is not compared (append); with null: no row is believed. One that got no row and no
+-- column by this snapshot keeps what it was made by: the snapshot is that of other slices, or of what was quarantined.
+create or replace function reactor.materialize(r reactor.run, keys text[], parts jsonb, counts jsonb, p_version int, p_schema_changed boolean) returns void
   language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
-declare n bigint; at timestamptz := clock_timestamp(); made boolean := r.snapshot_id is not null;
+declare n bigint; at timestamptz := clock_timestamp(); changed jsonb;
 begin
+  changed := (
+    select coalesce(jsonb_object_agg(e.key, counts->(e.value->>'row')::int), '{}') from jsonb_each(parts) e
+     where r.snapshot_id is not null and (p_schema_changed or counts->(e.value->>'row')::int <> '[0, 0]'));
   perform from reactor.materialized_partition m where m.workspace = r.workspace and m.asset = r.asset and m.partition = any (keys)
     order by m.partition for no key update;
   with updated as (
     update reactor.materialized_partition m set last_run = r.id, status = 'materialized', error = null, failed_at = null, checked_at = at,
-      updated_at           = case when made then at              else m.updated_at           end,
-      snapshot_id          = case when made then r.snapshot_id   else m.snapshot_id          end,
-      previous_snapshot_id = case when made then m.snapshot_id   else m.previous_snapshot_id end,
-      schema_version       = case when made then p_version       else m.schema_version       end,
-      rows_inserted        = case when made then (counts->(parts->m.partition->>'row')::int->>0)::bigint else m.rows_inserted end,
-      rows_deleted         = case when made then (counts->(parts->m.partition->>'row')::int->>1)::bigint else m.rows_deleted  end
+      updated_at           = case when changed ? m.partition then at                                            else m.updated_at           end,
+      snapshot_id          = case when changed ? m.partition then r.snapshot_id                                 else m.snapshot_id          end,
+      previous_snapshot_id = case when changed ? m.partition then m.snapshot_id                                 else m.previous_snapshot_id end,
+      schema_version       = case when changed ? m.partition then p_version                                     else m.schema_version       end,
+      rows_inserted        = case when changed ? m.partition then (changed->m.partition->>0)::bigint            else m.rows_inserted        end,
+      rows_deleted         = case when changed ? m.partition then (changed->m.partition->>1)::bigint            else m.rows_deleted         end
     where m.workspace = r.workspace and m.asset = r.asset and m.partition = any (keys)
       and (not parts->m.partition ? 'last_run' or m.last_run = (parts->m.partition->>'last_run')::uuid)
     returning 1),
   inserted as (                                       -- what was updated conflicts with itself and is not counted twice
     insert into reactor.materialized_partition (workspace, asset, partition, last_run, status, checked_at, updated_at, snapshot_id, schema_version,
         rows_inserted, rows_deleted)
-      select r.workspace, r.asset, e.key, r.id, 'materialized', at, case when made then at end, r.snapshot_id, case when made then p_version end,
-          (counts->(e.value->>'row')::int->>0)::bigint, (counts->(e.value->>'row')::int->>1)::bigint
+      select r.workspace, r.asset, e.key, r.id, 'materialized', at, case when changed ? e.key then at end,
+          case when changed ? e.key then r.snapshot_id end, case when changed ? e.key then p_version end,
+          coalesce((changed->e.key->>0)::bigint, 0), coalesce((changed->e.key->>1)::bigint, 0)
         from jsonb_each(parts) e where e.value->>'last_run' is null order by e.key collate "C"
     on conflict do nothing returning 1)
   select (select count(*) from updated) + (select count(*) from inserted) into n;
   if n <> cardinality(keys) then raise exception using errcode = 'RF001', message = 'reactor RF001: asset partition'; end if;
 end $$;
 
--- Step 6: an event per asset partition, unnumbered: whoever reads numbers them. Without a snapshot it is internal: `changed` is false. Lists are
--- the same in all of them, so the longest key says whether they fit.
+-- Step 6: an event per asset partition, unnumbered: whoever reads numbers them. Where this run changed nothing it is internal: no snapshot, and
+-- `changed` is false. Lists are the same in all of them, so the longest key says whether they fit.
 create or replace function reactor.emit(r reactor.run, keys text[], parts jsonb, p_at timestamptz, p_schema_changed boolean) returns void
   language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
-  made boolean := r.snapshot_id is not null;
   source text := reactor.event_source(r.workspace, r.lake);
   longest text := (select k from unnest(keys) k order by octet_length(k) desc limit 1);
-  attributes jsonb := jsonb_strip_nulls(jsonb_build_object('sequence', lpad(r.snapshot_id::text, 20, '0'), 'correlationid', r.root_run_id,
-    'causationid', r.trigger->'events'->-1->>'event_id'));
-  common jsonb := jsonb_build_object('asset', r.asset, 'snapshot_id', r.snapshot_id, 'strategy', r.strategy, 'script', r.script, 'run_id', r.id,
-    'root_run_id', r.root_run_id, 'attempt', r.attempt, 'reason', r.reason, 'schema_fingerprint', r.claims->'schema'->'fingerprint',
-    'schema_changed', p_schema_changed, 'upstream_snapshots', coalesce(r.trigger->'upstream_snapshots', '[]'),
-    'chain', coalesce(r.trigger->'chain', '[]') || to_jsonb(r.script));
+  attributes jsonb := jsonb_strip_nulls(jsonb_build_object('correlationid', r.root_run_id, 'causationid', r.trigger->'events'->-1->>'event_id'));
+  common jsonb := jsonb_build_object('asset', r.asset, 'strategy', r.strategy, 'script', r.script, 'run_id', r.id, 'root_run_id', r.root_run_id,
+    'attempt', r.attempt, 'reason', r.reason, 'schema_fingerprint', r.claims->'schema'->'fingerprint', 'schema_changed', p_schema_changed,
+    'upstream_snapshots', coalesce(r.trigger->'upstream_snapshots', '[]'), 'chain', coalesce(r.trigger->'chain', '[]') || to_jsonb(r.script));
 begin
   common := reactor.fit(common, reactor.asset_updated(source, r.asset, longest, r.snapshot_id, r.id, reactor.rfc3339(p_at), attributes, '{}',
-    jsonb_build_object('partition', longest, 'partition_start', p_at, 'partition_end', p_at, 'previous_snapshot_id', r.snapshot_id,
-      'schema_version', 2147483647, 'rows_inserted', r.rows_inserted, 'rows_deleted', r.rows_deleted)));
+    jsonb_build_object('partition', longest, 'partition_start', p_at, 'partition_end', p_at, 'snapshot_id', r.snapshot_id,
+      'previous_snapshot_id', r.snapshot_id, 'schema_version', 2147483647, 'rows_inserted', r.rows_inserted, 'rows_deleted', r.rows_deleted)));
   insert into reactor.outbox (queue, event_id, asset, partition, lake, snapshot_id, run_id, changed, cascade, event, committed_at)
-    select 'outbox://' || r.workspace, x.event->>'id', r.asset, x.partition, r.lake, r.snapshot_id, r.id, made, r.cascade, x.event, p_at
-      from (select m.partition, reactor.asset_updated(source, r.asset, m.partition, r.snapshot_id, r.id, reactor.rfc3339(p_at), attributes, common,
-              jsonb_build_object('partition', nullif(m.partition, ''),
+    select 'outbox://' || r.workspace, x.event->>'id', r.asset, x.partition, r.lake, x.snapshot_id, r.id, x.changed, r.cascade, x.event, p_at
+      from (select m.partition, m.snapshot_id, m.changed, reactor.asset_updated(source, r.asset, m.partition, m.snapshot_id, r.id, reactor.rfc3339(p_at),
+              attributes, common, jsonb_build_object('partition', nullif(m.partition, ''),
                 'partition_start', parts->m.partition->'start', 'partition_end', parts->m.partition->'end',
-                'previous_snapshot_id', m.previous_snapshot_id, 'schema_version', m.schema_version,
-                'rows_inserted', case when made then m.rows_inserted else 0 end, 'rows_deleted', case when made then m.rows_deleted else 0 end)) as event
-              from reactor.materialized_partition m
-             where m.workspace = r.workspace and m.asset = r.asset and m.partition = any (keys) order by m.partition offset 0) x;
+                'snapshot_id', m.snapshot_id, 'previous_snapshot_id', m.previous_snapshot_id, 'schema_version', m.schema_version,
+                'rows_inserted', case when m.changed then m.rows_inserted else 0 end,
+                'rows_deleted', case when m.changed then m.rows_deleted else 0 end)) as event
+              from (select p.partition, p.snapshot_id = r.snapshot_id is true as changed, case p.snapshot_id when r.snapshot_id then p.snapshot_id end as snapshot_id,
+                      p.previous_snapshot_id, p.schema_version, p.rows_inserted, p.rows_deleted
+                      from reactor.materialized_partition p
+                     where p.workspace = r.workspace and p.asset = r.asset and p.partition = any (keys) order by p.partition offset 0) m) x;
   perform pg_notify('reactor_outbox', '');
 end $$;
 
@@ -186,7 +191,7 @@ begin
    where s.workspace = r.workspace and s.asset = r.asset order by s.version desc limit 1;
   fresh := p_snapshot is not null and r.claims->'schema'->>'fingerprint' is not null and coalesce(fresh, true);
   version := coalesce(version, 0) + fresh::int;
-  perform reactor.materialize(r, keys, parts, counts, nullif(version, 0));                                          -- 4
+  perform reactor.materialize(r, keys, parts, counts, nullif(version, 0), fresh);                                   -- 4
 
   if fresh then                                                                                                     -- 5
     insert into reactor.materialized_asset_schema (workspace, asset, version, fingerprint, columns, run_id, snapshot_id)
@@ -254,7 +259,7 @@ begin
         insert into reactor.outbox (queue, event_id, asset, partition, lake, snapshot_id, changed, cascade, event, committed_at)
           select 'outbox://' || $1, e.event->>'id', t.asset, '', $2, t.snapshot_id, true, true, e.event, t.at
             from touched t, reactor.asset_updated(reactor.event_source($1, $2), t.asset, '', t.snapshot_id, null, reactor.rfc3339(t.at),
-              jsonb_build_object('sequence', lpad(t.snapshot_id::text, 20, '0')), '{}', jsonb_build_object('asset', t.asset, 'partition', null,
+              '{}', '{}', jsonb_build_object('asset', t.asset, 'partition', null,
               'partition_start', null, 'partition_end', null, 'snapshot_id', t.snapshot_id, 'previous_snapshot_id', null, 'rows_inserted', null,
               'rows_deleted', null, 'strategy', 'external', 'script', null, 'run_id', null, 'root_run_id', null, 'attempt', 1, 'reason', 'external',
               'schema_version', null, 'schema_fingerprint', null, 'schema_changed', t.ddl, 'upstream_snapshots', '[]'::jsonb, 'chain', '[]'::jsonb)) as e(event)

@@ -337,6 +337,29 @@ async def test_a_program_completes_with_its_position_alone(state: PostgresState)
     assert await state.tables() == []
 
 
+# -- slices that a snapshot leaves as they are
+
+
+async def test_a_slice_without_rows_did_not_change_in_the_snapshot_of_others(state: PostgresState, catalog: Catalog) -> None:
+    """Its records were filtered or quarantined: its downstream is not fired, its freshness is recorded."""
+    first = await run_committed(state, catalog, append([], "a", "b"))
+    before = {p.partition: p for p in await state.partitions(ASSET)}
+    second = await run_committed(state, catalog, append([], "a", "b", "c"), [[5, 0], [0, 0], [0, 0]])
+    after = {p.partition: p for p in await state.partitions(ASSET)}
+    assert {name: (p.snapshot_id, p.previous_snapshot_id) for name, p in after.items()} == {"a": (second, first), "b": (first, None), "c": (None, None)}
+    assert (after["b"].updated_at, after["b"].rows_inserted) == (before["b"].updated_at, 1)
+    assert all(p.checked_at is not None for p in after.values())
+    assert after["b"].checked_at != before["b"].checked_at
+    assert [(e.partition, e.changed, e.snapshot_id) for e in await state.read_outbox(2, 10)] == [
+        ("a", True, second), ("b", False, None), ("c", False, None)]
+    assert len((await state.read_published(0, 10))[1]) == 3
+
+
+async def test_a_table_that_is_made_without_rows_is_told_of(state: PostgresState, catalog: Catalog) -> None:
+    snapshot = await run_committed(state, catalog, merge({"": None}), [[0, 0]])
+    assert [(e.changed, e.snapshot_id, e.schema_changed, e.rows) for e in await state.read_outbox(0, 10)] == [(True, snapshot, True, 0)]
+
+
 # -- together
 
 
