@@ -138,7 +138,7 @@ class BatchFetch:
             while begun and begun[0][1] <= header.base_offset:
                 aborting.add(begun.pop(0)[0])
             if header.is_control:
-                if ControlRecord.parse(next(iter(DefaultRecordBatch(bytes(batch)))).key or b"") == ABORT_MARKER:
+                if _aborts(header, batch):
                     aborting.discard(header.producer_id)
             elif header.rows and not (header.is_transactional and header.producer_id in aborting):
                 yield header, _decompressed(header, batch[HEADER_OF_BATCH.size :])
@@ -193,6 +193,8 @@ def table(group: Sequence[tuple[BatchHeader, bytes | memoryview]], lo: int) -> p
     if damaged >= 0:
         raise CorruptRecordException(f"the records of the batch at offset {headers[damaged].base_offset} are damaged")
     offsets = np.repeat(np.array([header.base_offset for header in headers], np.int64), counts) + found[0]
+    if (np.diff(offsets) <= 0).any() or offsets[-1] >= headers[-1].next_offset:
+        raise CorruptRecordException(f"the offsets of the batches from {headers[0].base_offset} on are out of order")
     first = np.repeat(np.array([header.max_timestamp if header.has_append_time else header.first_timestamp for header in headers], np.int64), counts)
     timestamps = np.where(np.repeat(np.array([header.has_append_time for header in headers]), counts), first, first + found[1])
     wanted = offsets >= lo  # a fetch begins with the whole batch that holds its offset
@@ -206,6 +208,15 @@ def table(group: Sequence[tuple[BatchHeader, bytes | memoryview]], lo: int) -> p
         _headers(data, found[6], found[7]),
     ]
     return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+
+def _aborts(header: BatchHeader, batch: memoryview) -> bool:
+    """Whether a marker ends its transaction by aborting it."""
+    try:
+        (record,) = DefaultRecordBatch(bytes(batch))
+        return ControlRecord.parse(record.key or b"") == ABORT_MARKER
+    except Exception as error:  # aiokafka's walk has errors of its own, too
+        raise CorruptRecordException(f"the marker at offset {header.base_offset} is damaged: {error}") from error
 
 
 def _decompressed(header: BatchHeader, records: memoryview) -> bytes | memoryview:
