@@ -134,6 +134,7 @@ class Calendar:
         return self._days.when(first if unit == first else unit_end(self.kind, unit)), self._days.when(last + DAY_SECONDS)
 
     def _slice_at(self, second: int) -> Slice:
+        """The slice of a second of the years: its unit within the stretch, and the neighbours' parts of the unit of the same label."""
         stretch = self.timeline.at(second)
         wall, said = label = self._label(stretch, second)
         close, near = unit_end(self.kind, wall), stretch

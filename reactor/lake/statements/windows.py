@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
+from itertools import chain, groupby
 
 from reactor.domain.partitions import MICROSECONDS, Calendar, calendar_of
 from reactor.domain.partitions.zones import CYCLE_YEARS, FIRST_YEAR, LAST_YEAR, year_start
@@ -73,26 +73,32 @@ def partition_macro(partitioning: Partitioning | None) -> str:
         said = "wm_partition(ts) is called, but the slices of this asset are not made of time"
         return f"CREATE OR REPLACE TEMP MACRO wm_partition(ts) AS error({literal(said)})"
     calendar = calendar_of(partitioning)
+    # Not two macros by type: DuckDB cannot choose between them for an aggregate or a column of an outer query.
     return (
-        f"CREATE OR REPLACE TEMP MACRO wm_partition\n(ts TIMESTAMP) AS {_name(calendar, 'ts', '')},\n"
-        f"(ts TIMESTAMP WITH TIME ZONE) AS {_name_of_instant(calendar)}"
+        f"CREATE OR REPLACE TEMP MACRO wm_partition(ts) AS CASE typeof(ts)\nWHEN 'TIMESTAMP WITH TIME ZONE' THEN {_name_of_instant(calendar)}\n"
+        f"ELSE {_name(calendar, 'CAST(ts AS TIMESTAMP)', '')} END"
     )
 
 
 def _name(calendar: Calendar, wall: str, said: str) -> str:
     """The name of the unit of a wall time; `said`: SQL of the offset to say, if any."""
     unit = f"date_trunc('{_UNITS[calendar.kind]}', {wall})"
-    texts = re.split("%z", calendar.format.text) if calendar.format.has_offset else [calendar.format.text, ""]
-    written = [f"strftime({unit}, {literal(text)})" if text else "''" for text in texts]
-    return (f" || {said} || " if said else " || ").join(written)
+    parts = calendar.format.parts if calendar.format.has_offset else (*calendar.format.parts, "%z")
+    written: list[str] = []
+    for is_offset, run in groupby(parts, lambda part: part == "%z"):
+        texts = list(run)
+        written += [said] * len(texts) if is_offset else [f"strftime({unit}, {literal(''.join(texts))})"]
+    return " || ".join(filter(None, written))
 
 
 def _name_of_instant(calendar: Calendar) -> str:
-    held = f"ts >= make_timestamptz({calendar.earliest}) AND ts < make_timestamptz({calendar.end})"
-    utc = f"make_timestamp(epoch_us(CASE WHEN {held} THEN ts END))"
+    instant = "CAST(ts AS TIMESTAMP WITH TIME ZONE)"  # it is one already; a bare NULL has no type
+    held = f"{instant} >= make_timestamptz({calendar.earliest}) AND {instant} < make_timestamptz({calendar.end})"
+    utc = f"make_timestamp(epoch_us(CASE WHEN {held} THEN {instant} END))"
     shapes = _shapes(calendar)
     if shapes.always is not None:
-        return _name(calendar, f"make_timestamp(epoch_us({utc}) + {shapes.always.shift})", literal(shapes.always.said))
+        said = literal(shapes.always.said) if shapes.always.said else ""
+        return _name(calendar, f"make_timestamp(epoch_us({utc}) + {shapes.always.shift})", said)
     years = f"CASE WHEN year({utc}) > {LAST_YEAR} THEN (year({utc}) - {LAST_YEAR + 1}) % {CYCLE_YEARS} + {LAST_YEAR + 1} ELSE greatest(year({utc}), {FIRST_YEAR}) END"
     shape = f"({_list(shapes.of_years, 'INTEGER')})[{years} - {FIRST_YEAR - 1}]"
     # What lambdas bind is worked out once; DuckDB does not see equal parts of a filter. Their names are reserved, so no column is hidden.

@@ -75,7 +75,7 @@ def test_all_zones_over_ten_years(cursor: duckdb.DuckDBPyConnection) -> None:
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
-        ("hourly", "%Y%m%d%H"), ("hourly", "%z%Y-%m-%d %I %p"), ("hourly", "%Y %j%z%H'%%"), ("daily", "%a %d %b %y"), ("daily", "%A, %d %B %Y, %H:%M:%S"),
+        ("hourly", "%Y%m%d%H"), ("hourly", "%z%Y-%m-%d %I %p"), ("hourly", "%Y %j%z%H'%%"), ("hourly", "%%z%z%z%Y%m%d%H"), ("daily", "%a %d %b %y"), ("daily", "%A, %d %B %Y, %H:%M:%S"),
         ("weekly", "%Y-%m-%d"), ("weekly", "%GW%V-%u%w"), ("monthly", "%B %Y é%%"), ("monthly", "%Y/%m/%d"),
     ],
 )  # fmt: skip
@@ -123,6 +123,20 @@ def test_columns_of_any_name_go_in(cursor: duckdb.DuckDBPyConnection) -> None:
     cursor.execute("CREATE OR REPLACE TEMP TABLE t AS SELECT TIMESTAMPTZ '2026-03-29 01:00:00Z' AS x, TIMESTAMPTZ '2026-10-25 00:00:00Z' AS k")
     assert cursor.execute("SELECT wm_partition(x), wm_partition(k) FROM t").fetchall() == [("2026-03-29T03", "2026-10-25T02+0200")]
     assert answer(cursor, "SELECT count(*) FROM t WHERE wm_partition(k) = '2026-10-25T02+0200'") == 1
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT wm_partition(max(x)) FROM t", "SELECT (SELECT max(wm_partition(b.x)) FROM t AS b WHERE wm_partition(b.x) = wm_partition(a.x)) FROM t AS a",
+        "SELECT p FROM (SELECT wm_partition(x) AS p, count(*) FROM t GROUP BY ALL)", "SELECT max(a) FROM (SELECT any_value(wm_partition(x)) OVER () AS a FROM t)",
+        "SELECT wm_partition(a.x) FROM t AS a JOIN t AS b ON wm_partition(a.x) = wm_partition(b.x)",
+    ],
+)  # fmt: skip
+def test_it_stands_wherever_a_function_does(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
+    cursor.execute(partition_macro(Partitioning("hourly", "Europe/Berlin")))
+    cursor.execute("CREATE OR REPLACE TEMP TABLE t AS SELECT TIMESTAMPTZ '2026-10-25 01:00:00Z' AS x")
+    assert answer(cursor, sql) == "2026-10-25T02+0100"
 
 
 @pytest.mark.parametrize("partitioning", [None, Partitioning("dynamic", key=("k",))])
