@@ -135,7 +135,8 @@ def _unknown_scheme(scheme: str) -> Malformed:
     if instead is None and (close := nearest(scheme, (*SCHEMES, *NATIVE_SCHEMES))):
         instead = f"{close}://"
     known = ", ".join(f"`{s}://`" for s in SCHEMES)
-    reason = f"Reactor does not serve `{scheme}://`" if refuses else f"no asset has the scheme `{scheme}`; it is one of {known}"
+    served = "a file is `file://path`, an object `s3://store/key`, a table `ducklake://lake/table`"
+    reason = f"Reactor does not serve `{scheme}://`: {served}" if refuses else f"no asset has the scheme `{scheme}`; it is one of {known}"
     return Malformed(reason, instead, code="unknown-scheme", refuses=refuses)
 
 

@@ -53,7 +53,7 @@ def finding(
     place: Range, severity: Severity, code: str, message: str, suggestion: str | None = None, *, refuses: bool = False,
 ) -> Diagnostic:
     """A diagnostic whose message names the suggestion."""
-    if suggestion is not None and suggestion not in message:
+    if suggestion is not None:
         message = f"{message}; did you mean `{suggestion}`?"
     return Diagnostic(place, severity, code, message, suggestion, refuses)
 

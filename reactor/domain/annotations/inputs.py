@@ -7,7 +7,7 @@ from typing import Final
 
 from reactor.domain.annotations.cron import MACROS, cron
 from reactor.domain.annotations.keyword import Keyword
-from reactor.domain.annotations.line import Line, one_of
+from reactor.domain.annotations.line import Line, Stop, one_of, unquoted_words
 from reactor.domain.annotations.scan import Word
 from reactor.domain.annotations.values import duration, instant, zone
 from reactor.domain.assets import NATIVE_SCHEMES, Asset, ProjectNames, read_asset, resolved
@@ -19,6 +19,8 @@ NATIVE: Final = {"schedule": "schedule", "webhook": "webhook", "upload": "upload
     scheme: scheme for scheme in NATIVE_SCHEMES
 }
 """Words of native triggers, and the kind of edge each makes."""
+_COMPLETE: Final = ("webhook", "upload")
+"""Native triggers that need nothing but their word."""
 STREAM_FORMATS: Final = ("json", "avro", "protobuf", "debezium", "raw")
 OBJECT_FORMATS: Final = ("json", "jsonl", "csv", "parquet", "avro")
 _EFFECT: Final = {
@@ -26,7 +28,6 @@ _EFFECT: Final = {
     "overwrite": ("s3", "file"),
 }
 """Which kinds of inputs heed an option of `on`."""
-_SMART_QUOTES: Final = str.maketrans(dict.fromkeys("“”„‟″'`", ""))
 
 
 class Pipeline(Keyword[bool]):
@@ -62,6 +63,8 @@ class On(Keyword[Input]):
         target = line.take("a URI", _target, None)
         if isinstance(target, str):
             return Input(None, self._native(line, NATIVE[target]))
+        if target is None and not line.begins_with_uri:
+            raise Stop
         kind = target.kind if target else "asset"
         choices = OBJECT_FORMATS if kind in {"s3", "file"} else STREAM_FORMATS
         quiet = line.option("debounce", duration)
@@ -79,7 +82,7 @@ class On(Keyword[Input]):
         """Name the cluster; refuse what is not configured; warn of a native trigger without a binding."""
         edge = value.edge
         if value.asset is None:
-            if not edge.uri and edge.kind not in names.bindings:
+            if not edge.uri and edge.kind not in {*_COMPLETE, *names.bindings}:
                 line.tell(line.place("a URI"), "missing-binding", f"`on {edge.kind}` never fires: `reactor.toml` has no `[[trigger]]` for it")
             return value
         return Input(value.asset, replace(edge, uri=resolve_asset(value.asset, names, line, "a URI").uri))
@@ -118,18 +121,18 @@ class On(Keyword[Input]):
             return None
         if len(found) == 1 and (found[0].quoted or found[0].flaw):
             return line.read(found[0], schedule, None)
-        text = " ".join(word.raw for word in found).translate(_SMART_QUOTES).replace('"', "")
+        text = unquoted_words(word.raw for word in found)
         place = Range(target.line, found[0].column, target.line, found[-1].range.end_column)
         line.error(place, "a schedule stands in quotes", f'"{MACROS.get(text, text)}"', code="unquoted")
         return None
 
 
-def resolve_asset(asset: Asset, names: ProjectNames, line: Line, part: str) -> Asset:
+def resolve_asset(asset: Asset, names: ProjectNames, line: Line, part: str, *, refuses: bool = True) -> Asset:
     """The asset with its cluster; reports an unknown lake, store or cluster at that part of the line."""
     try:
         return resolved(asset, names)
     except Malformed as wrong:
-        line.error(line.place(part), wrong.message, wrong.suggestion, code=wrong.code, refuses=wrong.refuses)
+        line.error(line.place(part), wrong.message, wrong.suggestion, code=wrong.code, refuses=refuses)
         return asset
 
 
@@ -143,7 +146,10 @@ def schedule(word: Word) -> str:
 
 
 def _start(word: Word) -> str:
-    return word.text if word.text in {"earliest", "latest"} else instant(word)
+    ends = ("earliest", "latest")
+    if close := nearest(word.text, ends):
+        return one_of(*ends)(word) if close != word.text else close
+    return instant(word)
 
 
 def _target(word: Word) -> Asset | str:

@@ -6,7 +6,9 @@ A line keeps the place of everything that was taken (`place`), for rules that co
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import takewhile
 from typing import TypeVar
 
 from reactor.domain.annotations.scan import HeaderLine, Word, words
@@ -19,6 +21,8 @@ Reader = Callable[[Word], T]
 """Makes a value of a word, or raises `Malformed` with an offset into `word.text`."""
 
 _ENDS_IN_NUMBER = re.compile(r"(?:.*=)?[0-9]+")
+_OTHER_NAMES = {"zone": "tz", "timezone": "tz", "time_zone": "tz", "since": "start", "from": "start", "unique_key": "key", "ceiling": "max"}
+_STRAY_QUOTES = str.maketrans(dict.fromkeys("\"'“”„‟″`", ""))
 _UNITS = {"s": "s", "sec": "s", "second": "s", "seconds": "s", "m": "m", "min": "m", "minute": "m", "minutes": "m",
           "h": "h", "hour": "h", "hours": "h", "d": "d", "day": "d", "days": "d"}
 
@@ -39,7 +43,7 @@ class Line:
         self.findings: list[Diagnostic] = []
         self._words = list(words(line, end))
         self._left = list(self._words)
-        self._asked: dict[str, tuple[str, ...]] = {}
+        self._asked: dict[str, tuple[str, ...] | None] = {}
         self._places: dict[str, Range] = {"keyword": self.keyword_range}
 
     @property
@@ -47,9 +51,18 @@ class Line:
         """The first word behind the keyword, or the keyword."""
         return self._words[0].range if self._words else self.keyword_range
 
+    @property
+    def begins_with_uri(self) -> bool:
+        """Whether a URI stands right behind the keyword."""
+        return bool(self._words) and "://" in self._words[0].raw
+
     def place(self, name: str) -> Range:
         """Where an option, a flag or a taken word stands; the keyword's place if the line does not name it."""
         return self._places.get(name, self.keyword_range)
+
+    def remember(self, name: str, place: Range) -> None:
+        """Keep the place of a part that is no word of its own."""
+        self._places[name] = place
 
     def names(self, name: str) -> bool:
         """Whether the line has it."""
@@ -95,6 +108,11 @@ class Line:
         self._places[what] = word.range
         return self.read(word, reader, otherwise)
 
+    def reject(self, word: Word, message: str, suggestion: str) -> None:
+        """Take a word that stands in the wrong way."""
+        self._left.remove(word)
+        self.error(word.range, message, suggestion, code="stray-word")
+
     def take_all(self) -> list[Word]:
         """All words that are no options."""
         found = [w for w in self._left if w.name is None]
@@ -119,7 +137,7 @@ class Line:
 
     def flag(self, name: str) -> bool:
         """Whether this bare word stands on the line."""
-        self._asked[name] = ()
+        self._asked[name] = None
         found = [w for w in self._left if w.raw == name]
         for again in found[1:]:
             self.error(again.range, f"`{name}` stands here twice", code="repeated")
@@ -144,6 +162,21 @@ class Line:
         self._left.remove(word)
         self._places[f"{name}="] = word.part(0)
         return self.read(word, reader, None)
+
+    def spaced_option(self, name: str, reader: Reader[T]) -> T | None:
+        """The value of an option that holds blanks, so that it must stand in quotes: several words without them are one mistake."""
+        word = next((w for w in self._left if w.name == name), None)
+        stray = [w for w in self._words[self._words.index(word) + 1:] if w in self._left] if word else []
+        behind = list(takewhile(lambda w: w.name is None, stray))
+        if word is None or word.quoted or word.flaw or not behind:
+            return self.option(name, reader)
+        self._asked[name] = ()
+        self._places[name] = word.name_range
+        self._left = [w for w in self._left if w is not word and w not in behind]
+        text = unquoted_words([word.text, *(w.raw for w in behind)])
+        self.error(replace(word.part(0), end_column=behind[-1].range.end_column), "a value with blanks stands in quotes", f'{name}="{text}"',
+                   code="unquoted")
+        return None
 
     def choice(self, name: str, *choices: W) -> W | None:
         """The value of `name=`, one of these words."""
@@ -190,26 +223,34 @@ class Line:
         return chain
 
     def _unknown_option(self, word: Word) -> None:
-        options = [name for name in self._asked if name != word.name]
-        has = f"; it has {', '.join(f'`{name}`' for name in options)}" if options else ""
-        self.error(word.name_range, f"`{self.keyword}` has no option `{word.name}`{has}", nearest(word.name or "", options),
-                   code="unknown-option")
+        name, options = word.name or "", list(self._asked)
+        has = f"; it has {', '.join(f'`{option}`' for option in options)}" if options else ""
+        close = nearest(name, options) or next((o for o in options if name.startswith(o) or o.startswith(name)), None)
+        close = close or next((today for other, today in _OTHER_NAMES.items() if other == name and today in options), None)
+        self.error(word.name_range, f"`{self.keyword}` has no option `{name}`{has}", close, code="unknown-option")
 
     def _stray(self, word: Word) -> tuple[str, str | None]:
+        """Why a word is too many, and what was meant."""
         if word.flaw:
             return word.flaw, None
         place = self._words.index(word)
         before = self._words[place - 1].raw if place else ""
-        behind = self._words[place + 1].raw if place + 1 < len(self._words) else ""
+        behind = [w.raw for w in self._words[place + 1:place + 3]]
         if word.raw in _UNITS and _ENDS_IN_NUMBER.fullmatch(before):
             return "a blank inside a duration", before + _UNITS[word.raw]
-        if self._asked.get(word.raw) is not None and behind:
-            value = behind.removeprefix("=") or (self._words[place + 2].raw if place + 2 < len(self._words) else "")
-            return f"an option is written `{word.raw}=…`, without blanks", f"{word.raw}={value}"
+        if word.raw in self._asked and (self._asked[word.raw] is not None):
+            value = "".join(behind[:2] if behind[:1] == ["="] else behind[:1]).removeprefix("=")
+            return "an option is written with `=` and without blanks", f"{word.raw}={value or '…'}"
         for name, choices in self._asked.items():
-            if close := nearest(word.raw, choices, edits_max=0 if len(word.raw) < 4 else 2):
-                return f"`{word.raw}` stands alone", f"{name}={close}"
-        return f"`{word.raw}` has no place here: `{self.form}`", nearest(word.raw, self._asked)
+            if close := nearest(word.raw, choices or (), edits_max=0 if len(word.raw) < 4 else 2):
+                return f"`{word.raw}` is the value of an option", f"{name}={close}"
+        close = nearest(word.raw, self._asked, edits_max=1 if len(word.raw) < 4 else 2)
+        return f"`{word.raw}` has no place here: `{self.form}`", close
+
+
+def unquoted_words(words: Iterable[str]) -> str:
+    """Words with one blank between them, and without the quotes that do not quote."""
+    return " ".join(words).translate(_STRAY_QUOTES).strip()
 
 
 def one_of(*choices: W) -> Reader[W]:
@@ -218,6 +259,6 @@ def one_of(*choices: W) -> Reader[W]:
         for choice in choices:
             if word.text == choice:
                 return choice
-        allowed = " or ".join(f"`{choice}`" for choice in choices)
-        raise Malformed(f"`{word.text}` is not {allowed}", nearest(word.text, choices), code="unknown-value")
+        allowed = ", ".join(f"`{choice}`" for choice in choices)
+        raise Malformed(f"`{word.text}` is not allowed here, only {allowed}", nearest(word.text, choices), code="unknown-value")
     return read

@@ -44,7 +44,7 @@ class DataTestKeyword(Keyword[DataTest]):
     def resolve(self, value: DataTest, names: ProjectNames, line: Line) -> DataTest:
         """A related table must be in a lake that is configured."""
         if value.name == "relationships":
-            resolve_asset(read_asset(value.arguments[1]), names, line, "the reference")
+            resolve_asset(read_asset(value.arguments[1]), names, line, "source 0", refuses=False)
         return value
 
     def identity(self, value: DataTest) -> tuple[str, tuple[str, ...]]:
@@ -125,14 +125,15 @@ def _blank_separated(text: str) -> list[str]:
 def _references(line: Line, offset: int, text: str, schemes: tuple[str, ...] = ()) -> list[tuple[str, str]]:
     """Each `uri.column` of a comma-separated list; a bad one is reported and makes the list worthless (AN-21)."""
     found: list[tuple[str, str]] = []
-    for item in re.finditer(r"[ \t]*(?P<raw>[^,]*?)[ \t]*(?:,|\Z)", text):
+    for item in re.finditer(r"[ \t]*(?P<raw>[^,]*?)[ \t]*(?P<end>,|\Z)", text):
         raw, at = item["raw"], offset + item.start("raw")
         if raw:
             word = Word(raw, line.number, line.rest_column + at, raw, line.rest_column + at)
+            line.remember(f"source {len(found)}", word.range)
             found += line.read(word, lambda w: [_reference(w.text, schemes)], [])
-        elif item.end() < len(text) or text.rstrip().endswith(","):
+        else:
             line.error(line.at(max(at - 1, 0), 1), "a source is missing beside the comma", code="missing")
-        if item.end() == len(text):
+        if not item["end"]:
             break
     return found
 
@@ -140,11 +141,13 @@ def _references(line: Line, offset: int, text: str, schemes: tuple[str, ...] = (
 def _reference(text: str, schemes: tuple[str, ...]) -> tuple[str, str]:
     """The column is what stands behind the last dot."""
     uri, dot, name = text.rpartition(".")
+    if text.split() != [text]:
+        raise Malformed("between two sources stands a comma", ", ".join(text.split()))
     if "://" not in text:
-        close = f"ducklake://lake/{text}" if "." in text else None
+        close = f"ducklake://{text.replace('.', '/', 1) if text.count('.') > 1 else f'lake/{text}'}" if "." in text else None
         raise Malformed(f"`{text}` is no `uri.column`", close)
-    if not dot or "/" in name or not name or " " in text or "\t" in text:
-        raise Malformed(f"`{text}` names no column: `uri.column`", f"{text}.column" if " " not in text else None)
+    if not dot or "/" in name or not name:
+        raise Malformed(f"`{text}` names no column: `uri.column`", f"{text}.column")
     asset = read_asset(uri)
     if schemes and asset.scheme not in schemes:
         raise Malformed(f"`{uri}` is no table")
@@ -174,8 +177,8 @@ class ColumnKeyword(Keyword[ColumnLineage]):
 
     def resolve(self, value: ColumnLineage, names: ProjectNames, line: Line) -> ColumnLineage:
         """Sources with their cluster; an unknown lake is a bad reference."""
-        sources = tuple((resolve_asset(read_asset(uri), names, line, "keyword").uri, name) for uri, name in value.sources)
-        return replace(value, sources=sources)
+        assets = [resolve_asset(read_asset(uri), names, line, f"source {at}", refuses=False) for at, (uri, _) in enumerate(value.sources)]
+        return replace(value, sources=tuple((asset.uri, name) for asset, (_, name) in zip(assets, value.sources, strict=True)))
 
     def identity(self, value: ColumnLineage) -> str:
         """One declaration a column."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -139,13 +139,16 @@ class _Reader:
             self._reject(keyword.word, [finding(place, "error", "invisible-character", message, refuses=keyword.refuses)])
 
     def _misspelt(self, line: HeaderLine) -> Keyword[Any] | None:
-        """The keyword that was meant: at most two edits away, and the rest of the line has its form (AN-2)."""
+        """The keyword that was meant: at most two edits away, and the rest of the line has its form (AN-2).
+
+        A table right behind what looks like `materialize` is no prose either, whatever follows.
+        """
         for word in _close(_first_word(line.text), tuple(self.keywords)):
             keyword = self.keywords[word]
-            if keyword.guessed and not (words := Line(line, word, keyword.form)).malformed:
-                _parsed(keyword, words)
-                if not words.malformed:
-                    return keyword
+            words = Line(line, word, keyword.form)
+            _parsed(keyword, words)
+            if keyword.guessed and (not words.malformed or (keyword.refuses and words.begins_with_uri)):
+                return keyword
         return None
 
 
@@ -158,8 +161,7 @@ def _parsed(keyword: Keyword[Any], words: Line) -> object:
 
 def _graded(found: Diagnostic, keyword: Keyword[Any]) -> Diagnostic:
     """An error of a keyword that decides what is written or when refuses the script."""
-    refuses = found.severity == "error" and (found.refuses or keyword.refuses)
-    return finding(found.range, found.severity, found.code, found.message, found.suggestion, refuses=refuses)
+    return replace(found, refuses=found.severity == "error" and (found.refuses or keyword.refuses))
 
 
 def _first_word(text: str) -> str:

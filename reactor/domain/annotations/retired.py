@@ -9,7 +9,7 @@ from reactor.domain.annotations.keyword import Keyword
 from reactor.domain.annotations.line import Line
 from reactor.domain.annotations.promises import BUILT_IN
 from reactor.domain.annotations.scan import HeaderLine
-from reactor.domain.diagnostics import Diagnostic, finding
+from reactor.domain.diagnostics import Diagnostic
 from reactor.domain.scripts import Header
 from reactor.domain.spelling import near
 
@@ -74,9 +74,9 @@ def old_word(line: HeaderLine) -> tuple[OldWord, Diagnostic] | None:
         if found is None or (old.word == "test" and not _is_test(found["head"], found["rest"])):
             continue
         groups = {name: re.sub(r"[ \t]+", "" if name == "list" else " ", value or "…") for name, value in found.groupdict().items()}
-        message = f"`{old.word}` is an old word: today it is written `{old.today.format(**groups)}`"
-        place = line.range(0, len(old.word))
-        return old, finding(place, "error", "old-word", message, old.today.format(**groups), refuses=old.refuses)
+        today = old.today.format(**groups)
+        message = f"`{old.word}` is an old word: today it is written `{today}`"
+        return old, Diagnostic(line.range(0, len(old.word)), "error", "old-word", message, today, refuses=old.refuses)
     return None
 
 

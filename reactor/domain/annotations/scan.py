@@ -54,7 +54,8 @@ def first_invisible(text: str) -> tuple[int, str] | None:
         return None
     for found in _INVISIBLE.finditer(text):
         if text.count('"', 0, found.start()) % 2 == 0:
-            return found.start(), _NAMES.get(found[0], f"invisible character U+{ord(found[0]):04X}")
+            kind = "white space" if found[0].isspace() else "invisible character"
+            return found.start(), _NAMES.get(found[0], f"{kind} U+{ord(found[0]):04X}")
     return None
 
 

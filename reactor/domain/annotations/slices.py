@@ -10,7 +10,7 @@ from typing import Final, Literal, get_args
 from reactor.domain.annotations.keyword import Keyword
 from reactor.domain.annotations.line import Line
 from reactor.domain.annotations.scan import Word
-from reactor.domain.annotations.types import UNFIT, TypeReader, unquoted
+from reactor.domain.annotations.types import UNFIT, TypeReader, is_type, unquoted
 from reactor.domain.annotations.values import day, event_time, json_path, zone
 from reactor.domain.assets import quoted
 from reactor.domain.diagnostics import Malformed
@@ -24,6 +24,7 @@ METADATA_COLUMNS: Final = (
 """What `batch` has beside the declared columns."""
 RESERVED_COLUMN_PREFIX: Final = "_wm_"
 _NESTING = re.compile(r""""(?:[^"]|"")*"|'(?:[^']|'')*'|[(\[{]|[)\]}]|,""")
+_COLON = re.compile(r"\w+:\w*")
 _GLUED = re.compile(r"[^ \t]+")
 _CONSTRAINTS: Final = frozenset({"NOT", "NULL", "DEFAULT", "PRIMARY", "UNIQUE", "CHECK", "REFERENCES", "COLLATE", "GENERATED", "AS"})
 _KINDS: Final[tuple[PartitionKind, ...]] = get_args(PartitionKind)
@@ -57,9 +58,11 @@ class Batch(Keyword[tuple[BatchColumn, ...]]):
     def _column(self, line: Line, start: int, end: int, before: list[BatchColumn]) -> BatchColumn:
         reader = TypeReader(line.rest[:end], start)
         name = _name(reader)
-        at = reader.at
-        if reader.peek() is None:
+        at, kind = reader.at, reader.peek()
+        if kind is None:
             raise _wrong(line.rest, start, f"`{name}` has no type: a column is a name, a blank and a type")
+        if kind.kind == "name" and is_type(name) and not is_type(unquoted(kind.text)) and line.rest[kind.start + len(kind.text):end].strip() == "":
+            raise _wrong(line.rest, start, "the name stands before the type", f"{kind.text} {name}")
         spelt = reader.type()
         if (behind := reader.peek()) is not None:
             raise self._behind(reader, name, behind.text)
@@ -77,7 +80,9 @@ class Batch(Keyword[tuple[BatchColumn, ...]]):
         if text.upper() in _CONSTRAINTS:
             hint = f"data_test not_null {name}" if text.upper() == "NOT" else None
             return reader.wrong("a column of `batch` is a name and a type, nothing more", hint)
-        return reader.wrong(f"a comma is missing before `{text}`", f", {text}")
+        if text[0] == '"' or text.isidentifier():
+            return reader.wrong(f"a comma is missing before `{text}`", f", {text}")
+        return reader.wrong(f"`{text}` has no place here: a column is a name and a type")
 
 
 def _segments(text: str) -> Iterator[tuple[int, int]]:
@@ -101,17 +106,19 @@ def _name(reader: TypeReader) -> str:
         raise _wrong(reader.text, max(start - 1, 0), "a column is missing beside the comma")
     glued = _GLUED.match(reader.text, token.start)
     text = glued[0] if glued and not token.text.startswith('"') else reader.text[token.start:reader.at]
+    if token.text == '"':
+        raise Malformed("the quote is not closed", offset=token.start, length=1, code="unclosed-quote")
     if token.kind != "name" or text != token.text:
-        close = text[:-1] if text.endswith(":") else quoted(text.replace('"', "")) if token.text not in "()" else None
+        close = text.replace(":", " ").strip() if _COLON.fullmatch(text) else quoted(text.replace('"', "")) if token.text not in "()" else None
         raise Malformed(f"`{text}` is no name of a column: quotes hold what is no plain word", close, offset=token.start, length=len(text))
     return unquoted(token.text)
 
 
-def _wrong(text: str, start: int, message: str, code: str = "bad-value") -> Malformed:
+def _wrong(text: str, start: int, message: str, suggestion: str | None = None, code: str = "bad-value") -> Malformed:
     """About the word that begins at or behind `start`."""
     found = _GLUED.search(text, start)
     offset, length = (found.start(), len(found[0])) if found else (min(start, len(text) - 1), 1)
-    return Malformed(message, offset=offset, length=length, code=code)
+    return Malformed(message, suggestion, offset=offset, length=length, code=code)
 
 
 class Partitioned(Keyword[Partitioning]):
@@ -123,9 +130,11 @@ class Partitioned(Keyword[Partitioning]):
     def parse(self, line: Line) -> Partitioning:
         """The kind and its options; those of another kind are mistakes."""
         kind = line.take("a kind", _kind, None)
-        zone_name, layout = line.option("tz", zone), line.option("format", _text)
+        zone_name, layout = line.option("tz", zone), line.spaced_option("format", _text)
         start, when = line.option("start", day), line.option("event_time", event_time)
         key = line.option("key", json_path)
+        if kind == "dynamic" and not line.names("key") and (word := line.peek()):
+            line.reject(word, "the path of the key is an option", f"key={word.raw}")
         line.close()
         if kind == "dynamic":
             self._dynamic(line)
@@ -138,7 +147,7 @@ class Partitioned(Keyword[Partitioning]):
         return replace(header, partitioned=value)
 
     def _dynamic(self, line: Line) -> None:
-        if not line.names("key"):
+        if not line.names("key") and not line.malformed:
             line.error(line.place("a kind"), "`dynamic` needs the path of its key", "key=$.member", code="missing")
         for option in ("tz", "format", "start", "event_time"):
             if line.names(option):

@@ -106,9 +106,10 @@ class MaterializeKeyword(Keyword[Materialize]):
 def _read_marker(word: Word) -> str:
     if word.raw in {"append", "history"}:
         raise Malformed(f"`{word.raw}` stands behind the table", code="stray-word")
-    close = {"snapshot": "scd2", "incremental": "append"}.get(word.raw) or nearest(word.raw, _MARKERS)
+    if word.raw == "snapshot":
+        raise Malformed("`snapshot` is an old word", "scd2", code="old-word")
     if word.raw not in _MARKERS:
-        raise Malformed(f"`{word.raw}` is neither `manual` nor `scd2`", close, code="unknown-value")
+        raise Malformed(f"`{word.raw}` is neither `manual` nor `scd2`", nearest(word.raw, _MARKERS), code="unknown-value")
     return word.raw
 
 
@@ -120,6 +121,8 @@ class IncrementalKeyword(Keyword[Incremental]):
     def parse(self, line: Line) -> Incremental:
         """The column whose values grow, and how far back to look again."""
         name, lookback = line.option("cdc", column), line.option("lookback", duration)
+        if not line.names("cdc") and (word := line.peek()):
+            line.reject(word, "the column is an option", f"cdc={word.raw}")
         line.close()
         if name is None and not line.malformed:
             line.error(line.keyword_range, "`incremental` needs the column that grows", "incremental cdc=<column>", code="missing")

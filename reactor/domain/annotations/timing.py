@@ -68,7 +68,7 @@ class FreshnessKeyword(Keyword[Freshness]):
     def parse(self, line: Line) -> Freshness:
         """The window, the deadline it is judged at, and what counts as an update."""
         window = line.take("a duration", duration, 1.0)
-        deadline, zone_name = line.option("deadline", cron), line.option("tz", zone)
+        deadline, zone_name = line.spaced_option("deadline", cron), line.option("tz", zone)
         on: Literal["run", "data"] | None = line.choice("on", "run", "data")
         line.close()
         if zone_name is not None and not line.names("deadline"):

@@ -34,6 +34,7 @@ _ALIASES: Final = {
     "VARIANT": "",
 }
 _CANONICAL: Final = {name: canonical for canonical, others in _ALIASES.items() for name in (canonical, *others.split())}
+_BY_LIKELIHOOD: Final = sorted(_CANONICAL, key=lambda name: (any(map(str.isdigit, name)), name not in _ALIASES))
 _ELSEWHERE: Final = {
     "NUMBER": "DECIMAL", "MONEY": "DECIMAL(18,2)", "MEDIUMINT": "INTEGER", "SERIAL": "BIGINT", "UNSIGNED": "UINTEGER", "LONGTEXT": "VARCHAR",
     "VARCHAR2": "VARCHAR", "DATETIME2": "TIMESTAMP", "OBJECT": "JSON", "ARRAY": "VARCHAR[]", "LIST": "VARCHAR[]", "BYTES": "BLOB",
@@ -99,6 +100,14 @@ class TypeReader:
         if not self.takes(mark):
             raise self.wrong(f"`{mark}` is missing in `{of}`")
 
+    def more(self, of: str) -> bool:
+        """Whether a comma follows; else a closing parenthesis must."""
+        if self.takes(","):
+            return True
+        if not self.takes(")"):
+            raise self.wrong(f"`)` is missing in `{of}`")
+        return False
+
     def wrong(self, message: str, suggestion: str | None = None, token: _Token | None = None) -> Malformed:
         """A complaint about a token, the next one by default, or about the end of the text."""
         token = token or self.peek()
@@ -124,8 +133,9 @@ class TypeReader:
     def _base(self, name: _Token) -> str:
         base = self._several_words(name) or _CANONICAL.get(name.text[1:-1].upper() if name.text.startswith('"') else name.upper)
         if base is None:
-            close = _ELSEWHERE.get(name.upper) or nearest(name.upper, _CANONICAL)
-            raise self.wrong(f"DuckDB has no type `{name.text}`", close, name)
+            close = _ELSEWHERE.get(name.upper) or nearest(name.upper, _BY_LIKELIHOOD)
+            near = f", but {_CANONICAL[close]}" if close in _CANONICAL else ""
+            raise self.wrong(f"DuckDB has no type `{name.text}`{near}", close, name)
         parameters = {"STRUCT": self._fields, "UNION": self._fields, "MAP": self._map, "ENUM": self._enum, "DECIMAL": self._decimal}
         spelt = parameters[base](base, name) if base in parameters else self._digits(base, name)
         self.used.add(spelt if base not in parameters else base)
@@ -170,14 +180,15 @@ class TypeReader:
     def _numbers(self, of: str) -> list[int]:
         self.expect("(", of)
         found: list[int] = []
-        while not self.takes(")"):
-            if found:
-                self.expect(",", of)
+        if self.takes(")"):
+            return found
+        while True:
             number = self.next()
             if number is None or number.kind != "number":
                 raise self.wrong(f"`{of}` takes whole numbers", token=number)
             found.append(int(number.text[:9]))
-        return found
+            if not self.more(of):
+                return found
 
     def _decimal(self, base: str, name: _Token) -> str:
         numbers = self._numbers(base) if self._opens("(") else []
@@ -205,9 +216,8 @@ class TypeReader:
             if key.lower() in fields:
                 raise self.wrong(f"the field `{key}` stands here twice", token=field)
             fields[key.lower()] = f"{field.text} {self.type()}"
-            if self.takes(")"):
+            if not self.more(base):
                 return f"{base}({', '.join(fields.values())})"
-            self.expect(",", base)
 
     def _map(self, base: str, name: _Token) -> str:
         if not self._opens("("):
@@ -229,9 +239,8 @@ class TypeReader:
             if value is None or value.kind != "text" or value.text in values:
                 raise self.wrong("`ENUM` takes texts in single quotes, none twice", token=value)
             values.append(value.text)
-            if self.takes(")"):
+            if not self.more(base):
                 return f"ENUM({', '.join(values)})"
-            self.expect(",", base)
 
     def _size(self) -> str:
         """`[]` of a list or `[n]` of an array."""
@@ -246,6 +255,11 @@ class TypeReader:
             raise self.wrong(f"an array has 1 to {ARRAY_SIZE_MAX} items", token=number)
         self.used.add("ARRAY")
         return f"[{int(number.text)}]"
+
+
+def is_type(name: str) -> bool:
+    """Whether DuckDB has a type of this name."""
+    return name.upper() in _CANONICAL
 
 
 def unquoted(name: str) -> str:

@@ -57,8 +57,9 @@ delay: Final = seconds_max(DELAY_SECONDS_MAX)
 
 def _as_duration(text: str, limit: int) -> str | None:
     """What was meant by `1h30m`, `5min` or `1.5h`, if it is one."""
-    pieces = _PIECE.findall(text.lower().lstrip("+-"))
-    if not pieces or "".join(number + unit for number, unit in pieces) != text.lower().lstrip("+-"):
+    plain = text.lower().lstrip("+-").rstrip(",;.")
+    pieces = _PIECE.findall(plain)
+    if not pieces or "".join(number + unit for number, unit in pieces) != plain:
         return None
     if any(unit not in _SECONDS_OF for _, unit in pieces):
         return None

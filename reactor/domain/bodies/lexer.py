@@ -12,8 +12,7 @@ from reactor.domain.assets import PLACEHOLDER
 from reactor.domain.diagnostics import Malformed, Range
 
 _TOKEN: Final = re.compile(
-    r"""(?P<blank>\s+)
-    |(?P<comment>--[^\r\n]*|/\*)
+    r"""\s*(?:(?P<comment>--[^\r\n]*|/\*)
     |(?P<placeholder>\{partition\}|'\{partition\}')
     |(?P<text>[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*')
     |(?P<dollar>\$(?:[^\W\d]\w*)?\$)
@@ -22,7 +21,7 @@ _TOKEN: Final = re.compile(
     |(?P<word>[^\W\d][\w$]*)
     |(?P<number>\d[\w.]*)
     |(?P<open>['"\0])
-    |(?P<mark>.)""",
+    |(?P<mark>.)|(?P<end>\Z))""",
     re.VERBOSE | re.DOTALL,
 )
 _COMMENT_MARK = re.compile(r"/\*|\*/")
@@ -105,23 +104,18 @@ class Statement:
 def tokens_of(text: str, start: int) -> Iterator[Token]:
     """The tokens from an offset on, comments included. Raises `Malformed` at what is not closed, and at a placeholder inside a text."""
     at = start
-    while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:  # the pattern ends in `.`
-            return
-        kind, end = str(found.lastgroup), found.end()
-        if kind == "comment" and found[0] == "/*":
+    while (found := _TOKEN.match(text, at)) and (kind := str(found.lastgroup)) != "end":
+        at, end = found.start(kind), found.end()
+        if kind == "comment" and text[at] == "/":
             end = _comment_end(text, at)
         elif kind == "dollar":
-            end = _dollar_end(text, at, found[0])
-            kind = "text"
+            kind, end = "text", _dollar_end(text, at, found[kind])
         elif kind == "open":
-            what = "a NUL character" if found[0] == "\0" else f"the quote `{found[0]}` is not closed"
+            what = "a NUL character" if text[at] == "\0" else f"the quote `{text[at]}` is not closed"
             raise Malformed(what, offset=at, length=1, code="unclosed-quote")
         if kind in {"text", "name"} and PLACEHOLDER in text[at:end]:
             raise _inside_text(text, at, end)
-        if kind != "blank":
-            yield Token(kind, text[at:end], at, end)
+        yield Token(kind, text[at:end], at, end)
         at = end
 
 

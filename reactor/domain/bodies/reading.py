@@ -20,12 +20,13 @@ QUOTED_CHARACTERS: Final = 40
 OWN_TABLES: Final = ("batch", "landing")
 """Bare names that are the rows of the slice."""
 BOUNDS: Final = ("$WM_PARTITION_START", "$WM_PARTITION_END")
+_TOLD: Final = frozenset({"{partition}", "$bounds", "wm_partition", "_op", *OWN_TABLES})
 FORM: Final = "a managed body is setup (ATTACH, INSTALL, LOAD, SET, PRAGMA, USE, CREATE TEMP, CREATE MACRO), then one SELECT"
 
 
 @dataclass(frozen=True, slots=True)
 class BodyReading:
-    """What a body says. `places`: where it first names `batch`, `landing`, `_op`, `{partition}`, the bounds (`window`) or `wm_partition`, and
+    """What a body says. `places`: where it first names `batch`, `landing`, `_op`, `{partition}`, the bounds (`$bounds`) or `wm_partition`, and
     where its SELECT begins (`select`).
 
     `writes`: canonical URIs of lake tables that it writes. `clear`: what it reads is known, all of it. `shape`: of the SELECT.
@@ -82,12 +83,12 @@ class _Reader:
     def names_of(self, tokens: Iterable[Token]) -> None:
         """Remember where the body first names what needs a slice."""
         for token in tokens:
-            name = token.identifier or ""
+            name = token.text.lower().strip('"')
             if token.kind == "placeholder":
                 name = "{partition}"
             elif token.kind == "parameter" and token.text.upper() in BOUNDS:
-                name = "window"
-            if name in {"{partition}", "window", "wm_partition", "_op", *OWN_TABLES}:
+                name = "$bounds"
+            if name in _TOLD and token.kind not in {"comment", "text"}:
                 self.named_at.setdefault(name, self.place(token))
 
     def place(self, token: Token) -> Range:

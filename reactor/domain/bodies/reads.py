@@ -61,16 +61,21 @@ def read_query(sql: str) -> Query:
     tables: dict[tuple[str, ...], None] = {}
     files: dict[str, None] = {}
     unclear: dict[str, None] = {}
-    for table in tree.find_all(exp.Table):
-        if isinstance(table.this, exp.Func):
-            for name, literals in _file_reader(table.this):
+    one_row_a_key = False
+    for node in tree.walk():
+        if isinstance(node, exp.Group | exp.Qualify | exp.Distinct):
+            one_row_a_key = True
+        if not isinstance(node, exp.Table):
+            continue
+        if isinstance(node.this, exp.Func):
+            for name, literals in _file_reader(node.this):
                 files |= dict.fromkeys(literals or ())
                 unclear |= dict.fromkeys([name] if literals is None else ())
-        elif _is_path(table):
-            files[table.name] = None
-        elif not _is_cte(table):
-            tables[tuple(part.name.lower() for part in table.parts)] = None
-    return Query(tuple(tables), tuple(files), tuple(unclear), _shape(tree))
+        elif _is_path(node):
+            files[node.name] = None
+        elif not _is_cte(node):
+            tables[tuple(part.name.lower() for part in node.parts)] = None
+    return Query(tuple(tables), tuple(files), tuple(unclear), _shape(tree, one_row_a_key=one_row_a_key))
 
 
 def scan_tables(tokens: Iterable[Token]) -> Iterator[tuple[str, ...]]:
@@ -150,12 +155,10 @@ def _file_reader(function: exp.Func) -> Iterator[tuple[str, list[str] | None]]:
     yield name, literals if literals and len(literals) == len(items) else None
 
 
-def _shape(tree: exp.Expression) -> Shape | None:
+def _shape(tree: exp.Expression, *, one_row_a_key: bool) -> Shape | None:
     while isinstance(tree, exp.Subquery) and not tree.args.get("joins"):
         tree = tree.this
-    if not isinstance(tree, exp.Select):
-        return None
-    return Shape(_outputs(tree), tree.find(exp.Group, exp.Qualify, exp.Distinct) is not None, _mixing(tree))
+    return Shape(_outputs(tree), one_row_a_key, _mixing(tree)) if isinstance(tree, exp.Select) else None
 
 
 def _outputs(select: exp.Select) -> tuple[str, ...] | None:

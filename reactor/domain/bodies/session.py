@@ -76,28 +76,28 @@ class Session:
     def attach(self, statement: Statement) -> tuple[str, str] | None:
         """`ATTACH …`: the (alias, lake) that `ATTACH 'ducklake://lake' AS alias` declares; None for any other database, or nothing new.
 
-        Raises `Malformed`, with offsets into the file, for a name that is a lake's and for a lake that is not configured.
+        Raises `Malformed`, with the offset of the statement, for a name that is a lake's and for a lake that is not configured.
         """
         target = _address(statement)
         if target is None:
             return None
         address = target.literal or ""
         named = _behind(statement.tokens, "AS")
-        lake = self._lake_of_address(address, target)
+        first = statement.first
+        lake = self._lake_of_address(address, first)
         alias = named.identifier if named and named.identifier else lake or address.rsplit("/", 1)[-1].split(".", 1)[0].lower()
         if self.lake_of(alias) == lake is not None or (lake == self.names.default_lake and alias == "main"):
             return None
-        place = named or target
         if alias in LAKES_RESERVED or alias == "main" or alias in self.names.lakes or self.lake_of(alias) is not None:
             whose = "DuckDB keeps that name for itself" if alias in LAKES_RESERVED else "that is the name of a lake"
-            raise Malformed(f"`ATTACH` under the name `{alias}`: {whose}; take another", offset=place.start, length=place.end - place.start)
+            raise Malformed(f"`ATTACH` under the name `{alias}`: {whose}; take another", offset=first.start, length=len(first.text))
         if lake is None:
             self.foreign.add(alias)
             return None
         self.aliases[alias] = lake
         return alias, lake
 
-    def _lake_of_address(self, address: str, target: Token) -> str | None:
+    def _lake_of_address(self, address: str, first: Token) -> str | None:
         """Windmill's addresses: `ducklake://lake`, and `ducklake` for the default one."""
         if not is_lake_address(address):
             return None
@@ -107,8 +107,8 @@ class Session:
         if lake not in self.names.lakes:
             there_are = ", ".join(f"`{name}`" for name in self.names.lakes)
             close = nearest(lake, self.names.lakes)
-            raise Malformed(f"no lake `{lake}` is configured; there is {there_are}", close and LAKE_SCHEME + close, offset=target.start,
-                            length=target.end - target.start, code="unknown-name")
+            message = f"`ATTACH` of a lake `{lake}` that is not configured; there is {there_are}"
+            raise Malformed(message, close and LAKE_SCHEME + close, offset=first.start, length=len(first.text), code="unknown-name")
         return lake
 
 

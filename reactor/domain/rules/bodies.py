@@ -39,7 +39,7 @@ def placeholders_have_a_slice(draft: Draft) -> Iterator[Diagnostic]:
     slices = draft.header.partitioned
     if slices is None and (place := draft.in_body("{partition}")):
         yield refusal(place, "no-slice", "`{partition}` has no value: this script is not partitioned", "partitioned daily")
-    for name, said in (("window", "`$WM_PARTITION_START` and `$WM_PARTITION_END` have"), ("wm_partition", "`wm_partition` has")):
+    for name, said in (("$bounds", "`$WM_PARTITION_START` and `$WM_PARTITION_END` have"), ("wm_partition", "`wm_partition` has")):
         if (slices is None or slices.kind == "dynamic") and (place := draft.in_body(name)):
             why = "its slices are keys, not times" if slices else "it is not partitioned"
             yield refusal(place, "no-window", f"{said} no meaning in this script: {why}")
@@ -59,7 +59,7 @@ def keys_are_guarded(draft: Draft) -> Iterator[Diagnostic]:
 def increment_fits_the_select(draft: Draft) -> Iterator[Diagnostic]:
     """ST-19..22: the mark is read from the table, and a row must not depend on rows that are not read again."""
     increment, target, shape = draft.header.incremental, draft.header.materialize, draft.body.shape if draft.body else None
-    if increment is None or target is None or shape is None:
+    if increment is None or target is None or shape is None or target.strategy not in {"append", "merge"}:
         return
     wanted = [(increment.column, "incremental", "cdc="), *((name, "materialize", "key=") for name in target.key)]
     for name, keyword, part in wanted:
