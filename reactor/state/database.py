@@ -94,8 +94,8 @@ class Database:
             finally:
                 await connection.close()
             pool = await asyncpg.create_pool(
-                url, min_size=1, max_size=pool_size_max, init=_codecs, server_settings=_SESSION, timeout=CONNECT_TIMEOUT_SECONDS,
-                command_timeout=COMMAND_TIMEOUT_SECONDS)
+                url, min_size=1, max_size=pool_size_max, init=_codecs, reset=_as_it_is, server_settings=_SESSION,
+                timeout=CONNECT_TIMEOUT_SECONDS, command_timeout=COMMAND_TIMEOUT_SECONDS)
         return cls(url, identity, pool)
 
     async def rows(self, name: str, *args: object, lake: str | None = None) -> list[Record]:
@@ -156,6 +156,10 @@ async def connect(url: str) -> Connection:
 
 async def _codecs(connection: Connection) -> None:
     await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=json.dumps, decoder=json.loads)
+
+
+async def _as_it_is(_connection: Connection) -> None:
+    """No statement of this room leaves anything in its session, and resetting it would be a second way to every answer."""
 
 
 async def _fix(connection: Connection, identity: Identity) -> None:
