@@ -38,9 +38,16 @@ class Column:
 
 
 def cast(name: str, type_: Declared) -> str:
-    """SQL: the value of a column that `read` made; NULL where the type cannot hold it."""
+    """SQL: the value of a column that `read` made; NULL where `bounded` and the type cannot hold it."""
+    if not bounded(type_):
+        return f"CAST({name} AS {type_.sql})"
     value = f"TRY_CAST({name} AS {type_.sql})"
     return f"CASE WHEN isfinite({value}) THEN {value} END" if type_.family == "real" else value
+
+
+def bounded(type_: Declared) -> bool:
+    """Whether only the cast knows what the type can hold."""
+    return type_.family in ("integer", "decimal", "real")
 
 
 def read(tokens: Tokens, type_: Declared, cursor: duckdb.DuckDBPyConnection) -> Column:
@@ -153,7 +160,7 @@ def _map(tokens: Tokens, type_: Declared, cursor: duckdb.DuckDBPyConnection) -> 
 def _held(tokens: Tokens, type_: Declared, cursor: duckdb.DuckDBPyConnection) -> Column:
     """What a nested value holds, asked now whether its type can hold it."""
     column = read(tokens, type_, cursor)
-    if type_.family not in ("integer", "decimal", "real", "uuid"):
+    if not bounded(type_):
         return column
     asked = pa.table({"c": column.array})
     fails = cursor.from_arrow(asked).project(f"c IS NOT NULL AND {cast('c', type_)} IS NULL AS fails").to_arrow_table()["fails"]

@@ -15,7 +15,7 @@ import pyarrow as pa
 from reactor.domain.scripts import BatchColumn
 from reactor.lake.decoding import grammar
 from reactor.lake.decoding import reasons as why
-from reactor.lake.decoding.columns import Column, cast, read
+from reactor.lake.decoding.columns import Column, bounded, cast, read
 from reactor.lake.decoding.reasons import Reasons
 from reactor.lake.decoding.tokens import Tokens, children, one_array, payloads, picked
 from reactor.lake.decoding.types import Declared, declared
@@ -83,14 +83,14 @@ class _Plan:
         """SQL: the rows of `into`."""
         kept = [f"k{i} AS {identifier(name)}" for i, name in enumerate(self.keep)]
         values = [f"v{i} AS {identifier(name)}" for i, name in enumerate(self.names)]
-        return f"SELECT {', '.join(kept + values)} FROM ({self._cast()}) WHERE reason = {why.FINE}{''.join(f' AND NOT {x}' for x in self._beyond())}"
+        return f"SELECT {', '.join(kept + values)} FROM ({self._cast()}) WHERE reason = {why.FINE}{''.join(f' AND NOT {x}' for x in self._beyond().values())}"
 
     def rejected(self) -> str:
         """SQL: the rows of `rejects`; parameters: `words`. A cast that fails is one more column that is out of range."""
-        beyond = f"CASE {''.join(f' WHEN {x} THEN {i}' for i, x in enumerate(self._beyond()))} WHEN false THEN -1 END"
+        beyond = f"CASE {''.join(f' WHEN {x} THEN {i}' for i, x in self._beyond().items())} WHEN false THEN -1 END"
         known = f"if(reason = {why.FINE}, NULL, fault)"
         fault = f"if(reason IN ({why.FINE}, {why.OUT_OF_RANGE}), least({known}, {beyond}), fault)"
-        bad = "".join(f" OR {x}" for x in self._beyond())
+        bad = "".join(f" OR {x}" for x in self._beyond().values())
         return (
             f"SELECT row AS _row, ($words::VARCHAR[])[if(reason = {why.FINE}, {why.OUT_OF_RANGE}, reason) + 1] AS reason, "
             f'($names::VARCHAR[])[{fault} + 1] AS "column" FROM ({self._cast()}) WHERE reason <> {why.FINE}{bad}'
@@ -104,9 +104,9 @@ class _Plan:
         values = [f"{cast(f'c{i}', type_)} AS v{i}" for i, type_ in enumerate(self.types)]
         return f"SELECT {', '.join(['*', *values])} FROM {_READ}"
 
-    def _beyond(self) -> list[str]:
-        """SQL: whether a type cannot hold a value, by column."""
-        return [f"(c{i} IS NOT NULL AND v{i} IS NULL)" for i in range(len(self.types))]
+    def _beyond(self) -> dict[int, str]:
+        """SQL: whether its type cannot hold the value of a column, by the column's index."""
+        return {i: f"(c{i} IS NOT NULL AND v{i} IS NULL)" for i, type_ in enumerate(self.types) if bounded(type_)}
 
 
 def _in_threads(cursor: duckdb.DuckDBPyConnection, records: pa.Table, plan: _Plan) -> pa.Table:
