@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from aiokafka.client import AIOKafkaClient
@@ -14,6 +15,7 @@ from aiokafka.structs import TopicPartition
 
 from connectors.kafka import hooks, topics
 from connectors.kafka.client import KafkaConnection
+from reactor.errors import Outage
 from reactor.ports import LogBounds
 
 REQUEST_SECONDS_MAX = 10.0
@@ -42,24 +44,35 @@ class Logs:
     async def report(self, partitions: Collection[TopicPartition], asked_topics: Collection[str] = ()) -> LogReport:
         """Bounds of these partitions, and which of the topics do not exist. Raises `Outage`."""
         names = {partition.topic for partition in partitions} | set(asked_topics)
-        try:
-            async with asyncio.timeout(2 * REQUEST_SECONDS_MAX):
-                return await self._report(partitions, names)
-        except (KafkaError, OSError, TimeoutError) as error:
-            await self.close()
-            raise self._connection.failure(error) from error
-
-    async def _report(self, partitions: Collection[TopicPartition], names: Collection[str]) -> LogReport:
-        client = await self._connected()
-        client.set_topics(names)
-        found = await topics.describe(client, names)
-        led = [partition for partition in partitions if tuple(partition) in found.leaders]
-        starts, ends = await asyncio.gather(*(_offsets(client, found, led, time) for time in (EARLIEST, LATEST)))
+        async with self._asking() as client:
+            client.set_topics(names)
+            found = await topics.describe(client, names)
+            starts, ends = await asyncio.gather(*(_offsets(client, found, partitions, time) for time in (EARLIEST, LATEST)))
         bounds = {
             partition: LogBounds(found.identity(partition.topic), starts[partition], max(ends[partition], starts[partition]))
             for partition in starts.keys() & ends.keys()
         }
         return LogReport(frozenset(names) - found.ids.keys(), bounds)
+
+    async def offset_at(self, partition: TopicPartition, timestamp_ms: int) -> int | None:
+        """The first offset whose record is not older, None if there is none. Raises `Outage`: nobody leads that partition."""
+        async with self._asking() as client:
+            client.set_topics([partition.topic])
+            found = await topics.describe(client, [partition.topic])
+            offsets = await _offsets(client, found, [partition], timestamp_ms)
+        if partition not in offsets:
+            raise Outage(f"{self._connection.source(*partition)} has no leader that could be asked for a time.", hint="It is asked again.")
+        return offsets[partition] if offsets[partition] >= 0 else None
+
+    @asynccontextmanager
+    async def _asking(self) -> AsyncIterator[AIOKafkaClient]:
+        """After an error the connection is not trusted any more."""
+        try:
+            async with asyncio.timeout(2 * REQUEST_SECONDS_MAX):
+                yield await self._connected()
+        except (KafkaError, OSError, TimeoutError) as error:
+            await self.close()
+            raise self._connection.failure(error) from error
 
     async def _connected(self) -> AIOKafkaClient:
         async with self._connecting:
@@ -82,10 +95,11 @@ class Logs:
 
 
 async def _offsets(client: AIOKafkaClient, found: topics.Topics, partitions: Collection[TopicPartition], time: int) -> dict[TopicPartition, int]:
-    """The offset at a time. A partition whose leader has just changed is missing: it is asked again with the next look."""
+    """The offset at a time. A partition without a leader, or whose leader has just changed, is missing: it is asked with the next look."""
     by_leader: dict[int, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
     for topic, number in partitions:
-        by_leader[found.leaders[topic, number]][topic].append((number, time))
+        if (topic, number) in found.leaders:
+            by_leader[found.leaders[topic, number]][topic].append((number, time))
     requests = ((leader, OffsetRequest(-1, READ_COMMITTED, list(asked.items()))) for leader, asked in by_leader.items())
     responses = await asyncio.gather(*(client.send(leader, request) for leader, request in requests))
     return {

@@ -109,6 +109,11 @@ class KafkaSource:
         report = await self._logs.report([self._connection.partition(partition) for partition in partitions])
         return {self._connection.source(*partition): bounds for partition, bounds in report.bounds.items()}
 
+    async def offset_at(self, partition: SourcePartition, timestamp_ms: int, bounds: LogBounds) -> int:
+        """See `Source.offset_at`."""
+        offset = await self._logs.offset_at(self._connection.partition(partition), timestamp_ms)
+        return bounds.end if offset is None else offset
+
     async def commit(self, offsets: Mapping[SourcePartition, int]) -> None:
         """See `Source.commit`."""
         if self._membership is not None:

@@ -166,6 +166,17 @@ async def test_one_without_an_answer_is_not_read(lab: Lab, columns: bool, monkey
     assert intake.column(part, "value") == [b"c"]
 
 
+async def test_a_time_is_an_offset(lab: Lab, columns: bool) -> None:
+    await lab.make_topic("orders")
+    async with lab.producer() as producer:
+        for timestamp_ms in (1_000, 2_000, 3_000):
+            await producer.send_and_wait(lab.topic("orders"), b"v", timestamp_ms=timestamp_ms)
+    source, part = lab.source("orders", columns=columns), lab.part("orders")
+    bounds = (await source.bounds([part]))[part]
+    assert [await source.offset_at(part, timestamp_ms, bounds) for timestamp_ms in (0, 2_000, 2_001, 3_001)] == [0, 1, 2, 3]
+    await source.close()
+
+
 async def test_commit_is_a_courtesy(lab: Lab, columns: bool) -> None:
     """Idempotent, ignored for what is not ours, and no reason to start anywhere."""
     await lab.make_topic("orders")

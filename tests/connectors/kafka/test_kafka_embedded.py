@@ -1,0 +1,48 @@
+"""The Kafka source and the embedded broker: no transactions, and a new cluster with every start."""
+
+from pathlib import Path
+
+import pytest
+
+from reactor.embedded import EmbeddedBroker
+from tests.connectors.kafka.lab import Lab, Recorder, reading
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def small_lab(embedded_broker: str, request: pytest.FixtureRequest) -> Lab:
+    return Lab(embedded_broker, lambda name: f"{request.node.name.translate(str.maketrans('[]', '--'))}{name}")
+
+
+@pytest.mark.parametrize("columns", [True, False], ids=["columns", "plain"])
+async def test_the_embedded_broker_is_read_like_any_other(small_lab: Lab, columns: bool) -> None:
+    topic = "orders"
+    await small_lab.make_topic(topic, partitions=2)
+    await small_lab.produce(topic, [b"a", None, b"c"])
+    intake, part = Recorder(), small_lab.part(topic)
+    source = small_lab.source(topic, columns=columns)
+    async with reading(source, intake):
+        await intake.until_at(part, 3)
+        await small_lab.produce(topic, [b"d"])
+        await intake.until_at(part, 4)
+        bounds = await source.bounds([part, small_lab.part(topic, 1)])
+        assert (bounds[part].start, bounds[part].end) == (0, 4)
+        assert bounds[part].topic_id is not None
+        await source.commit({part: 4})
+        spans = await source.read(part, 1, 3, 1_000_000)
+    assert intake.column(part, "value") == [b"a", None, b"c", b"d"]
+    assert [span.records["value"].to_pylist() for span in spans] == [[None, b"c"]]
+
+
+async def test_another_start_is_another_log(tmp_path: Path) -> None:
+    ids = []
+    for _ in range(2):
+        with EmbeddedBroker(tmp_path / "broker") as bootstrap_servers:
+            lab = Lab(bootstrap_servers, str)
+            await lab.make_topic("orders")
+            await lab.produce("orders", [b"a"])
+            source = lab.source("orders")
+            ids.append((await source.bounds([lab.part("orders")]))[lab.part("orders")].topic_id)
+            await source.close()
+    assert ids[0] != ids[1]
