@@ -25,13 +25,16 @@ from reactor.lake.fit import Fitted, shape_of
 from reactor.lake.keep import Keep, Kept, Named
 from reactor.lake.quarantine import Quarantine
 from reactor.lake.session import Instance, reset
-from reactor.lake.statements import checking, plan
+from reactor.lake.statements import checking, plan, writing
 from reactor.lake.statements.plan import Target
 from reactor.lake.statements.quoting import identifier
 from reactor.lake.tables import Existing, look, new_folder
 from reactor.ports import Drift, SchemaVersion, Written
 
 AUTHOR = "reactor"
+
+OPEN_COLUMNS_MAX = 1000
+"""Columns of Parquet files that one statement may have open, one file a slice: each takes some 45 KB of memory, whatever is in it."""
 
 SETUP_MARK = '{"reactor":1,"setup":true}'
 """On a commit that only makes an empty table: no run, no event."""
@@ -204,9 +207,10 @@ class StagedRun:
         deleted = self._count(f"SELECT count(*) FROM {c.to.table.sql}") if shape == "other" else 0
         inserted = 0
         for statement in plan.write(c.to, shape, evaluated.selected):
-            rows = self._count(statement)
-            deleted += rows if statement.startswith("DELETE") else 0
-            inserted += rows if statement.startswith("INSERT") else 0
+            if statement.startswith("INSERT"):
+                inserted += sum(map(self._count, self._in_portions(statement, fitted)))
+            else:
+                deleted += self._count(statement) if statement.startswith("DELETE") else self._run(statement)
         if shape == "same" and not inserted and not deleted:
             return None
         self._note_folder(c.to.table, existing if shape == "same" else None)
@@ -239,6 +243,18 @@ class StagedRun:
             return tuple(PartitionCounts(inserted, deleted) if name != UNROUTED else PartitionCounts(0, 0) for name in self._contents.slices)
         counted = dict(self._cursor.execute(checking.counts_by_slice()).fetchall())
         return tuple(PartitionCounts(counted.get(name, 0), 0) for name in self._contents.slices)
+
+    def _in_portions(self, insert: str, fitted: Fitted) -> list[str]:
+        """An INSERT as several, each of which writes few enough files at once to fit into memory."""
+        names = sorted(name for name in self._contents.slices if name != UNROUTED)
+        most = max(1, OPEN_COLUMNS_MAX // (len(fitted.columns) + 1))
+        if len(names) <= most:
+            return [insert]
+        return [writing.insert_some(insert, some[0], some[-1]) for some in (names[i : i + most] for i in range(0, len(names), most))]
+
+    def _run(self, statement: str) -> int:
+        self._cursor.execute(statement)
+        return 0
 
     def _count(self, statement: str) -> int:
         row = self._cursor.execute(statement).fetchone()

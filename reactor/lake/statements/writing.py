@@ -45,6 +45,12 @@ def insert(table: LakeTable, hidden: Sequence[str]) -> str:
     return f"INSERT INTO {table.sql} BY NAME SELECT {_columns(*hidden)} FROM {_STAGED}"
 
 
+def insert_some(statement: str, first: str, last: str) -> str:
+    """An `insert` of the slices between two, both included, in the order of their bytes."""
+    name = identifier(SLICE)
+    return f"{statement} WHERE {name} >= {literal(first)} AND {name} <= {literal(last)}"
+
+
 def merge(table: LakeTable, asset_partition: str | None, key: Sequence[str], latest: Latest | None, *, each_lands: bool, hidden: Sequence[str]) -> list[str]:
     """Delete what has a staged key, insert what is staged. Keys meet column by column, and NULL meets NULL.
 
