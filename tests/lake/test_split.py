@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reactor.domain.partitions import NoSlice, calendar_of, dynamic_key
+from reactor.domain.partitions import NoSlice, calendar_of, dynamic_key, rfc3339
 from reactor.domain.scripts import HeaderField, Partitioning, Routing
 from reactor.domain.spans import UNROUTED, WHOLE, Piece, SourcePartition, Span
 from reactor.lake.rows import Rows
@@ -174,7 +174,7 @@ def where(partitioning: Partitioning, second: int) -> str:
 @given(st.lists(INSTANTS, min_size=1, max_size=60), PARTITIONINGS, st.integers(1, 4))
 @settings(max_examples=80, deadline=None)
 def test_columns_put_a_record_where_the_calendar_does(seconds: list[int], partitioning: Partitioning, chunks: int) -> None:
-    values = [payload(at=f"{second}") if abs(second) < 10**11 else payload(at=f"{second * 1000}") for second in seconds]
+    values = [payload(at=rfc3339(second * 1_000_000)) for second in seconds]
     (pieces,) = split(span_of(values, chunks=chunks), partitioning)
     wanted: dict[str, list[int]] = {}
     for place, second in enumerate(seconds):
