@@ -1,0 +1,121 @@
+"""Whatever comes, the product decodes as the plain reading of the rules does, one record at a time."""
+
+import json
+import string
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reactor.domain.scripts import BatchColumn
+from reactor.lake.decoding.payload import decode
+from tests.lake.decoding import reference
+from tests.lake.decoding.reading import cursor, records
+
+COLUMNS = [
+    ("a", "BIGINT"), ("b", "DECIMAL(12,2)"), ("c", "DOUBLE"), ("d", "VARCHAR"), ("e", "JSON"), ("f", "TIMESTAMP WITH TIME ZONE"), ("g", "DATE"),
+    ("h", "BOOLEAN"), ("i", "UTINYINT"), ("j", "DECIMAL(38,0)"), ("k", "HUGEINT"), ("l", "BIGINT[]"), ("ship.to \u00e9\"", "VARCHAR"), ("A ", "TIMESTAMP"),
+]  # fmt: skip
+DECLARED = [BatchColumn(name, type_) for name, type_ in COLUMNS]
+READ = {"DATE": "epoch_us({}::TIMESTAMP)", "TIMESTAMP": "epoch_us({})", "TIMESTAMP WITH TIME ZONE": "epoch_us({})"}
+
+digits = st.text(string.digits, min_size=1, max_size=25)
+numbers = st.one_of(
+    st.integers(-(2**70), 2**70).map(str),
+    st.sampled_from(["0", "-0", "1.0", "1.5", "-0.005", "10.005", "1e3", "1E+2", "0.1e1", "1e400", "-1e400", "1e-400", "1.005", "9" * 40, "0.5e-7",
+                     "9223372036854775807", "9223372036854775808", "12345678901234567.89", "1772323199.75", "1772323199999999999", "9999999999.995"]),
+    st.builds("{}{}.{}{}".format, st.sampled_from(["", "-"]), digits.map(lambda d: d.lstrip("0") or "0"), digits,
+              st.sampled_from(["", "e5", "E-3", "e+20", "e-30"])),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+)  # fmt: skip
+days = st.builds("{:04}-{:02}-{:02}".format, st.sampled_from([0, 1, 4, 1900, 1970, 2000, 2024, 2026, 9999]), st.integers(0, 13), st.integers(0, 32))
+clocks = st.one_of(
+    st.just(""), st.builds("{}{:02}:{:02}".format, st.sampled_from(["T", "t", " ", "_"]), st.integers(0, 24), st.integers(0, 60)),
+    st.builds("{}{:02}:{:02}:{:02}{}".format, st.sampled_from(["T", " "]), st.integers(0, 24), st.integers(0, 60), st.integers(0, 60),
+              st.one_of(st.just(""), st.text(string.digits, min_size=1, max_size=12).map(lambda d: "." + d))),
+)  # fmt: skip
+zones = st.sampled_from(["", "Z", "z", "+02:00", "-0330", "+14", " +01:00", "+24:00", "-00:60", "UTC", " ", "+1"])
+times = st.builds("{}{}{}".format, days, clocks, zones)
+spelt = st.one_of(st.text(max_size=8), times, numbers, st.sampled_from(["", "true", "null", "yesterday", "0x10", "12abc", "10,50", "00012", "+5", "1_000", " 12"]))
+
+
+def escaped(text: str, how: int) -> str:
+    """A JSON string: as `json` writes it, or with every code unit as an escape, or without any that may be left out."""
+    if how == 0:
+        return json.dumps(text)
+    if how == 1:
+        units = text.encode("utf-16-be", "surrogatepass")
+        return '"' + "".join(f"\\u{units[i]:02x}{units[i + 1]:02X}" for i in range(0, len(units), 2)) + '"'
+    return json.dumps(text, ensure_ascii=False)
+
+
+strings = st.builds(escaped, spelt.filter(lambda text: text.isprintable() or True), st.integers(0, 2))
+scalars = st.one_of(numbers, strings, st.sampled_from(["true", "false", "null"]))
+blanks = st.sampled_from(["", "", "", " ", "\t\n\r "])
+
+
+def container(opening: str, closing: str, items: list[str], blank: str) -> str:
+    return opening + blank + f"{blank},{blank}".join(items) + blank + closing
+
+
+def containers(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    members = st.builds(lambda name, value: f"{name}:{value}", strings, inner)
+    return st.one_of(
+        st.builds(container, st.just("["), st.just("]"), st.lists(inner, max_size=4), blanks),
+        st.builds(container, st.just("{"), st.just("}"), st.lists(members, max_size=4), blanks),
+    )
+
+
+values = st.recursive(scalars, containers, max_leaves=8)
+names = st.builds(escaped, st.sampled_from([name for name, _ in COLUMNS] + ["x", "B", ""]), st.integers(0, 2))
+member = st.builds("{}{}:{}{}".format, names, blanks, blanks, values)
+objects = st.builds(container, st.just("{"), st.just("}"), st.lists(member, max_size=6), blanks)
+documents = st.builds("{}{}".format, st.sampled_from(["", "", "", "\ufeff"]), objects).map(lambda text: text.encode("utf-8", "surrogatepass"))
+
+
+@st.composite
+def broken(draw: st.DrawFn) -> bytes:
+    """A document with a few bytes changed, taken away or put in."""
+    text = bytearray(draw(documents))
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(text)))
+        text[at : at + draw(st.integers(0, 2))] = draw(st.sampled_from([b"", b",", b"}", b"]", b"{", b"[", b'"', b"\\", b"\x00", b"\x1f", b"\xff", b"\xc3", b"\xed\xa0\x80",
+                                                                       b"NaN", b"Infinity", b"-", b"0", b".", b"e", b"/**/", b"\\ud800", b"\\u", b" ", b"\xef\xbb\xbf"]))  # fmt: skip
+    return bytes(text)
+
+
+payloads = st.one_of(documents, documents, broken(), st.binary(max_size=20), values.map(lambda text: text.encode("utf-8", "surrogatepass")))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(payloads, min_size=1, max_size=12))
+def test_every_record_is_read_as_the_rules_say(batch: list[bytes]) -> None:
+    with cursor() as own:
+        decode(own, records(batch), DECLARED, ["_row"], "good", "bad")
+        cells = ", ".join(READ.get(type_, "{}").format('"' + name.replace('"', '""') + '"') for name, type_ in COLUMNS)
+        rows = {n: dict(zip((name for name, _ in COLUMNS), found, strict=True)) for n, *found in own.execute(f"SELECT _row, {cells} FROM good").fetchall()}
+        rejects = {n: (reason, column) for n, reason, column in own.execute("SELECT * FROM bad").fetchall()}
+    for n, value in enumerate(batch):
+        try:
+            expected = reference.row(value, COLUMNS)
+        except reference.Rejected as rejected:
+            assert n not in rows
+            assert rejects[n] == rejected.args
+        else:
+            assert n not in rejects
+            assert rows[n] == expected
+
+
+@settings(max_examples=200, deadline=None)
+@given(payloads)
+def test_the_reference_reads_what_the_standard_library_reads(value: bytes) -> None:
+    try:
+        json.loads(value.decode().removeprefix("\ufeff"), parse_constant=lambda word: [][1]).__repr__().encode()
+        said = True
+    except (ValueError, IndexError):
+        said = False
+    try:
+        reference.parse(value)
+        own = True
+    except reference.Rejected:
+        own = False
+    assert own == said
