@@ -144,7 +144,7 @@ create or replace function reactor.emit(r reactor.run, keys text[], parts jsonb,
   language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
   source text := reactor.event_source(r.workspace, r.lake);
-  longest text := (select k from unnest(keys) k order by octet_length(k) desc limit 1);
+  longest text := (select k from unnest(keys) k order by octet_length(to_jsonb(k)::text) desc limit 1);
   attributes jsonb := jsonb_strip_nulls(jsonb_build_object('correlationid', r.root_run_id, 'causationid', r.trigger->'events'->-1->>'event_id'));
   common jsonb := jsonb_build_object('asset', r.asset, 'strategy', r.strategy, 'script', r.script, 'run_id', r.id, 'root_run_id', r.root_run_id,
     'attempt', r.attempt, 'reason', r.reason, 'schema_fingerprint', r.claims->'schema'->'fingerprint', 'schema_changed', p_schema_changed,
@@ -229,15 +229,17 @@ begin
 end $$;
 
 -- Commits of others become events of whole tables: insert, delete, create, alter; compaction and expiry do not. A change names a table by id
--- (looked up as it was at that snapshot) or, when it was made or renamed, by name. Lakes that nobody watches are only emptied.
-create or replace function reactor.take_foreign(p_workspace text) returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
-declare l reactor.lake;
+-- (looked up as it was at that snapshot) or, when it was made or renamed, by name. Lakes that nobody watches are only emptied. `horizon`: lake →
+-- the highest snapshot id to look at.
+create or replace function reactor.take_foreign(p_workspace text, horizon jsonb) returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare l record;
 begin
   delete from reactor.foreign_commit f using reactor.lake w where w.name = f.lake and not w.watch_external;
-  for l in select * from reactor.lake w where w.watch_external and exists (select from reactor.foreign_commit f where f.lake = w.name) loop
+  for l in select w.name, (horizon->>w.name)::bigint as snapshot_max from reactor.lake w
+            where w.watch_external and horizon ? w.name and exists (select from reactor.foreign_commit f where f.lake = w.name) loop
     begin
       execute replace($q$
-        with taken as (delete from reactor.foreign_commit where lake = $2 returning snapshot_id, changes, created_at),
+        with taken as (delete from reactor.foreign_commit where lake = $2 and snapshot_id <= $3 returning snapshot_id, changes, created_at),
         change as (
           select t.snapshot_id, t.created_at, c[1] as word, c[2]::bigint as table_id, replace(c[3], '""', '"') as schema_name, replace(c[4], '""', '"') as table_name
             from taken t, regexp_matches(t.changes, '([a-z_]+):(?:(\d{1,18})|"((?:[^"]|"")*)"(?:\."((?:[^"]|"")*)")?)', 'g') c
@@ -263,26 +265,32 @@ begin
               'partition_start', null, 'partition_end', null, 'snapshot_id', t.snapshot_id, 'previous_snapshot_id', null, 'rows_inserted', null,
               'rows_deleted', null, 'strategy', 'external', 'script', null, 'run_id', null, 'root_run_id', null, 'attempt', 1, 'reason', 'external',
               'schema_version', null, 'schema_fingerprint', null, 'schema_changed', t.ddl, 'upstream_snapshots', '[]'::jsonb, 'chain', '[]'::jsonb)) as e(event)
-      $q$, '{catalog}', quote_ident('lake_' || l.name)) using p_workspace, l.name;
+      $q$, '{catalog}', quote_ident('lake_' || l.name)) using p_workspace, l.name, l.snapshot_max;
     exception when undefined_table or invalid_schema_name then
-      delete from reactor.foreign_commit f where f.lake = l.name;      -- the lake is gone, and with it what they changed
+      delete from reactor.foreign_commit f where f.lake = l.name and f.snapshot_id <= l.snapshot_max;      -- the lake is gone, with what they changed
     end;
   end loop;
 end $$;
 
 -- Numbers what is committed and has no number, without a gap and in commit order, and returns the next number. The queue's row is held first;
--- a new statement then sees every transaction that committed before. Not for REPEATABLE READ sessions.
+-- a new statement then sees every transaction that committed before, and sets the horizon: of each lake all up to that snapshot is committed, and
+-- what later statements see beyond it (ours, but not yet the other tool's before it) waits. Not for REPEATABLE READ sessions.
 create or replace function reactor.number(p_workspace text) returns bigint language plpgsql set search_path = pg_catalog, pg_temp as $$
-declare me text := 'outbox://' || p_workspace; n bigint; numbered bigint;
+declare me text := 'outbox://' || p_workspace; n bigint; numbered bigint; horizon jsonb;
 begin
   if not exists (select from reactor.foreign_commit) and not exists (select from reactor.outbox o where o.queue = me and o."offset" is null) then
     return (select q.next from reactor.queue q where q.name = me);
   end if;
   select q.next into strict n from reactor.queue q where q.name = me for update;
-  perform reactor.take_foreign(p_workspace);
+  select coalesce(jsonb_object_agg(c.lake, c.snapshot_id), '{}') into horizon from (
+    select u.lake, max(u.snapshot_id) as snapshot_id from (
+      select f.lake, f.snapshot_id from reactor.foreign_commit f
+      union all select o.lake, o.snapshot_id from reactor.outbox o where o.queue = me and o."offset" is null and o.snapshot_id is not null) u
+    group by u.lake) c;
+  perform reactor.take_foreign(p_workspace, horizon);
   with fresh as (
     select o.id, row_number() over (order by o.snapshot_id is null, o.lake, o.snapshot_id, o.committed_at, o.asset, o.partition, o.id) as place
-      from reactor.outbox o where o.queue = me and o."offset" is null)
+      from reactor.outbox o where o.queue = me and o."offset" is null and (o.snapshot_id is null or o.snapshot_id <= (horizon->>o.lake)::bigint))
   update reactor.outbox o set "offset" = n + f.place - 1 from fresh f where o.id = f.id;
   get diagnostics numbered = row_count;
   update reactor.queue q set next = n + numbered where q.name = me;

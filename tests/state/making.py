@@ -101,6 +101,9 @@ class Catalog:
             create table {schema}.ducklake_snapshot (snapshot_id bigint primary key, snapshot_time timestamptz);
             create table {schema}.ducklake_snapshot_changes (
               snapshot_id bigint primary key, changes_made varchar, author varchar, commit_message varchar, commit_extra_info varchar);
+            create table {schema}.ducklake_table (table_id bigint, begin_snapshot bigint, end_snapshot bigint, schema_id bigint, table_name varchar);
+            create table {schema}.ducklake_schema (schema_id bigint, begin_snapshot bigint, end_snapshot bigint, schema_name varchar);
+            create table {schema}.ducklake_column (table_id bigint, begin_snapshot bigint, end_snapshot bigint);
             create table {schema}.content (run uuid);
             insert into {schema}.ducklake_snapshot values (0, now())""")
         catalog = cls(url, connection, schema)

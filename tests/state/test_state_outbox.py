@@ -14,6 +14,7 @@ from reactor.domain.runs import UpstreamSnapshot
 from reactor.domain.spans import Consumer, PositionKey, SourcePartition, Token, outbox_of
 from reactor.ports import NewPosition, NewRun, PartitionClaim
 from reactor.state import PostgresState
+from reactor.state.queries import text as shipped
 from tests.state.making import (
     ASSET,
     KEY,
@@ -42,8 +43,8 @@ async def published(state: PostgresState) -> list[dict[str, Any]]:
 
 
 async def test_numbers_have_no_gap_and_are_in_commit_order_under_eight_writers(state: PostgresState, catalog: Catalog) -> None:
-    """Each writer has a source partition; some transactions are rolled back; readers number meanwhile."""
-    writers, commits_each = 8, 12
+    """Each writer has a source partition; some transactions are rolled back, some are another tool's; readers number meanwhile."""
+    writers, commits_each = 8, 15
     keys = [PositionKey(Consumer(ASSET), SourcePartition("kafka://main/orders", str(i))) for i in range(writers)]
     tokens = await start(state, *keys)
     writing = True
@@ -53,21 +54,22 @@ async def test_numbers_have_no_gap_and_are_in_commit_order_under_eight_writers(s
         chance, session, token = random.Random(number), await catalog.session(), tokens[keys[number]]
         for floor in range(1, commits_each + 1):
             run = append([claim(token, floor, key=keys[number])], *(f"{number}-{i}" for i in range(chance.randrange(1, 4))))
-            await state.insert_run(run)
-            while True:
-                transaction = session.transaction(isolation="repeatable_read")
-                await transaction.start()
-                try:
-                    await catalog.publish(mark(run), session=session)
-                except asyncpg.PostgresError:
-                    await transaction.rollback()
-                    continue
-                if chance.random() < 0.3:
-                    await transaction.rollback()
-                    continue
-                await transaction.commit()
-                break
-            token = Token(run.run_id)
+            ours = chance.random() < 0.6
+            if ours:
+                await state.insert_run(run)
+                token = Token(run.run_id)
+            while not await committed(session, run if ours else None, keep=chance.random() < 0.7):
+                pass
+
+    async def committed(session: asyncpg.Connection, run: NewRun | None, *, keep: bool) -> bool:
+        transaction = session.transaction(isolation="repeatable_read")
+        await transaction.start()
+        try:
+            await catalog.publish(mark(run) if run else None, 'created_table:"main"."theirs"', session=session)
+        except asyncpg.PostgresError:
+            keep = False
+        await (transaction.commit() if keep else transaction.rollback())
+        return keep
 
     async def follow() -> None:
         while writing or await state.outbox_next() > len(read):
@@ -87,6 +89,23 @@ async def test_numbers_have_no_gap_and_are_in_commit_order_under_eight_writers(s
     assert snapshots == sorted(snapshots, key=lambda s: s or 0)
     assert len(set(snapshots)) == await catalog.rows() == writers * commits_each
     assert read == [(e.offset, e.snapshot_id, e.partition) for e in await state.read_outbox(0, 10_000)]
+
+
+@pytest.mark.parametrize("between", ["  perform reactor.take_foreign(", "  with fresh as ("])
+async def test_what_commits_while_it_is_numbered_keeps_its_order(state: PostgresState, catalog: Catalog, between: str) -> None:
+    """Another tool's commit, then one of ours, between the statements that look for each kind."""
+    assert shipped("commit.sql").count(between) == 1
+    await catalog.connection.execute(shipped("commit.sql").replace(between, "  perform pg_advisory_xact_lock(7);\n" + between))
+    await run_committed(state, catalog, append([], "first"))
+    session = await catalog.session()
+    async with session.transaction():
+        await session.execute("select pg_advisory_xact_lock(7)")
+        numbering = asyncio.create_task(state.outbox_next())
+        await catalog.waiting(1)
+        await catalog.commit(None, 'created_table:"main"."theirs"')
+        await run_committed(state, catalog, append([], "second"))
+    assert await numbering == 1
+    assert [(e.partition, e.snapshot_id) for e in await state.read_outbox(0, 10)] == [("first", 1), ("", 2), ("second", 3)]
 
 
 async def test_an_event_committed_late_is_numbered_late_and_not_missed(state: PostgresState, catalog: Catalog) -> None:
