@@ -49,6 +49,7 @@ def year_of(second: int) -> int:
     return year + (second >= year_start(year + 1)) - (second < year_start(year))
 
 
+@cache
 def ruling_year(year: int) -> int:
     """A year whose changes come the same number of seconds after its start: beyond `LAST_YEAR` another one that begins on the same weekday.
 
