@@ -306,7 +306,7 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class NewPosition:
-    """A position to insert where there is none. `floor` is resolved already; `table_uuid` is that of the lake table it feeds, if there is one."""
+    """A position to insert where there is none. `floor` is resolved already; `table_uuid`: of the lake table it feeds, if there is one."""
 
     key: PositionKey
     floor: int
@@ -329,7 +329,7 @@ class PartitionClaim:
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """The run row, written before the lake transaction begins. `partitions` in the order of the slices of the order (the counts are aligned).
+    """The run row, written before the lake transaction begins. `partitions` in the order of the slices of the order, as the counts.
 
     `joins`: arrivals that the run uses up, as (asset partition, event id). `timings`: seconds by stage, as far as they are known by then.
     """
@@ -365,7 +365,8 @@ class Arrival:
 class Verdict:
     """How a run ended, asked on another connection (commit.md 6).
 
-    `trigger_missing`: a snapshot carries the running run, or the lake's commit trigger would not fire: the lake halts. `ended`: failed, aborted.
+    `trigger_missing`: a snapshot carries the running run, or the lake's commit trigger would not fire: the lake halts. `ended`: failed
+    or aborted.
     """
 
     kind: Literal["completed", "running", "trigger_missing", "ended", "gone"]
@@ -400,8 +401,8 @@ class State(Protocol):
                     believed: Token | None = None, table_uuid: UUID | None = None) -> bool:
         """`positions reset`, a jump over a lost range, a re-created topic: new floor, no fences. False: no such position.
 
-        `believed`: the token that the decision was made on (a jump); then False also if it is another by now: load, and look again. None is for
-        an operator's word only: a replica that slept would set the position back.
+        `believed`: the token that the decision was made on (a jump); then False also if it is another by now: load, and look again. None
+        is for an operator's word only: a replica that slept would set the position back.
         """
         ...
 
@@ -488,7 +489,7 @@ class State(Protocol):
         ...
 
     async def read_published(self, lo: int, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
-        """What publishers send (CloudEvents, conventions 1) of at most `limit` rows from offset `lo` on, and the offset behind those rows."""
+        """What publishers send (CloudEvents, conventions 1) of at most `limit` rows from offset `lo` on, and the offset behind them."""
         ...
 
     async def outbox_next(self) -> int:

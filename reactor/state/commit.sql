@@ -161,8 +161,9 @@ begin
                 'snapshot_id', m.snapshot_id, 'previous_snapshot_id', m.previous_snapshot_id, 'schema_version', m.schema_version,
                 'rows_inserted', case when m.changed then m.rows_inserted else 0 end,
                 'rows_deleted', case when m.changed then m.rows_deleted else 0 end)) as event
-              from (select p.partition, p.snapshot_id = r.snapshot_id is true as changed, case p.snapshot_id when r.snapshot_id then p.snapshot_id end as snapshot_id,
-                      p.previous_snapshot_id, p.schema_version, p.rows_inserted, p.rows_deleted
+              from (select p.partition, p.snapshot_id = r.snapshot_id is true as changed,
+                      case p.snapshot_id when r.snapshot_id then p.snapshot_id end as snapshot_id, p.previous_snapshot_id, p.schema_version,
+                      p.rows_inserted, p.rows_deleted
                       from reactor.materialized_partition p
                      where p.workspace = r.workspace and p.asset = r.asset and p.partition = any (keys) order by p.partition offset 0) m) x;
   perform pg_notify('reactor_outbox', '');
@@ -241,11 +242,13 @@ begin
       execute replace($q$
         with taken as (delete from reactor.foreign_commit where lake = $2 and snapshot_id <= $3 returning snapshot_id, changes, created_at),
         change as (
-          select t.snapshot_id, t.created_at, c[1] as word, c[2]::bigint as table_id, replace(c[3], '""', '"') as schema_name, replace(c[4], '""', '"') as table_name
+          select t.snapshot_id, t.created_at, c[1] as word, c[2]::bigint as table_id,
+              replace(c[3], '""', '"') as schema_name, replace(c[4], '""', '"') as table_name
             from taken t, regexp_matches(t.changes, '([a-z_]+):(?:(\d{1,18})|"((?:[^"]|"")*)"(?:\."((?:[^"]|"")*)")?)', 'g') c
            where c[1] in ('created_table', 'altered_table', 'inserted_into_table', 'deleted_from_table', 'inlined_insert', 'inlined_delete')),
         named as (
-          select c.snapshot_id, c.created_at, lower(coalesce(c.schema_name, s.schema_name)) as schema_name, lower(coalesce(c.table_name, t.table_name)) as table_name,
+          select c.snapshot_id, c.created_at, lower(coalesce(c.schema_name, s.schema_name)) as schema_name,
+              lower(coalesce(c.table_name, t.table_name)) as table_name,
               c.word = 'created_table' or c.word = 'altered_table' and exists (
                 select from {catalog}.ducklake_column k where k.table_id = c.table_id and c.snapshot_id in (k.begin_snapshot, k.end_snapshot)) as ddl
             from change c
@@ -319,8 +322,8 @@ declare catalog text := 'lake_' || p_lake;
 begin
   insert into reactor.lake values (p_lake, p_watch_external) on conflict (name) do update set watch_external = excluded.watch_external;
   if not reactor.watched(p_lake) then
-    execute format('create or replace trigger reactor_commit after insert on %I.ducklake_snapshot_changes for each row execute function reactor.on_commit()', catalog);
-    execute format('alter table %I.ducklake_snapshot_changes enable always trigger reactor_commit', catalog);
+    execute format('create or replace trigger reactor_commit after insert on %1$I.ducklake_snapshot_changes
+      for each row execute function reactor.on_commit(); alter table %1$I.ducklake_snapshot_changes enable always trigger reactor_commit', catalog);
   end if;
 end $$;
 

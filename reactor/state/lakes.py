@@ -78,7 +78,7 @@ class Lakes(Part):
 
     @asynccontextmanager
     async def commit_lock(self, lake: str, timeout_seconds: float) -> AsyncIterator[bool]:
-        """The advisory lock around COMMIT, over all replicas; yields False when it was not had in time (go on: the token keeps the truth)."""
+        """The advisory lock around COMMIT, over all replicas; False: it was not had in time (go on: the token keeps the truth)."""
         session = self._locks.setdefault(lake, _LockSession(self._db.url))
         if not await session.queue(timeout_seconds):
             yield False

@@ -112,7 +112,9 @@ class Gap:
 class Listing(Part):
     """Lists for the CLI, the API and the console."""
 
-    async def runs(self, of: str | None = None, state: RunState | None = None, before: RunId | None = None, limit: int = 50) -> Sequence[RunSummary]:
+    async def runs(
+        self, of: str | None = None, state: RunState | None = None, before: RunId | None = None, limit: int = 50,
+    ) -> Sequence[RunSummary]:
         """Newest first; `of`: an asset or a script's path; `before`: the last run id of the page before."""
         return [RunSummary(**row) for row in await self._db.rows("list_runs", self._workspace, of, state, before, limit)]
 

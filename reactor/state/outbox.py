@@ -57,7 +57,7 @@ def _updated(row: Record) -> AssetUpdated:
     data = row["event"]["data"]
     return AssetUpdated(
         offset=row["offset"], event_id=row["event_id"], asset=row["asset"], partition=row["partition"], snapshot_id=row["snapshot_id"],
-        lake=row["lake"], committed_at=row["committed_at"].timestamp(), run_id=row["run_id"], root_run_id=data["root_run_id"] and UUID(data["root_run_id"]),
-        script=data["script"], chain=tuple(row["chain"] or ()), changed=row["changed"], schema_changed=data["schema_changed"], cascade=row["cascade"],
-        rows=(data["rows_inserted"] or 0) + (data["rows_deleted"] or 0),
-        size_bytes=len(json.dumps(row["event"])))
+        lake=row["lake"], committed_at=row["committed_at"].timestamp(), run_id=row["run_id"],
+        root_run_id=data["root_run_id"] and UUID(data["root_run_id"]), script=data["script"], chain=tuple(row["chain"] or ()),
+        changed=row["changed"], schema_changed=data["schema_changed"], cascade=row["cascade"],
+        rows=(data["rows_inserted"] or 0) + (data["rows_deleted"] or 0), size_bytes=len(json.dumps(row["event"])))

@@ -53,7 +53,8 @@ update reactor.source_gap set acknowledged_at = clock_timestamp(), acknowledged_
  where acknowledged_at is null and ($1::text is null or consumer = $1) returning id
 
 -- name: list_gaps
-select id, consumer, source, source_partition, lo, hi, reason, found_at, acknowledged_at, acknowledged_by from reactor.source_gap where acknowledged_at is null or $1 order by id
+select id, consumer, source, source_partition, lo, hi, reason, found_at, acknowledged_at, acknowledged_by
+  from reactor.source_gap where acknowledged_at is null or $1 order by id
 
 
 -- name: partition_tokens

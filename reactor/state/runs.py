@@ -88,9 +88,9 @@ class Runs(Part):
     def _row(self, run: NewRun) -> dict[str, object]:
         script, trigger, target = run.script, run.trigger, run.script.header.materialize
         return {
-            "id": str(run.run_id), "workspace": self._workspace, "replica": self._db.identity.replica,
+            "id": str(run.run_id), "workspace": self._workspace, "replica": self._db.identity.replica, "lake": run.lake,
             "script": script.path, "script_version": script.version, "consumer": run.consumer, "asset": target and target.asset,
-            "lake": run.lake, "strategy": run.strategy, "partition": trigger.partition, "reason": trigger.reason, "attempt": trigger.attempt,
+            "strategy": run.strategy, "partition": trigger.partition, "reason": trigger.reason, "attempt": trigger.attempt,
             "root_run_id": str(trigger.root_run_id), "actor": run.actor, "cascade": run.cascade, "fired_at": trigger.fired_at,
             "trigger": trigger.to_json(), "claims": claims_json(run), "compiled_sql": run.compiled_sql, "timings": dict(run.timings),
             "drift": {"added": run.drift.added, "removed": run.drift.removed, "type_changed": run.drift.type_changed},

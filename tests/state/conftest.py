@@ -1,4 +1,4 @@
-"""A state of the test's own on a real PostgreSQL, with the catalog tables of a lake; every event that a test makes is held to the schema."""
+"""A state of the test's own on a real PostgreSQL, with the catalog tables of a lake; every event is held to the schema."""
 
 import json
 from collections.abc import AsyncIterator

@@ -46,16 +46,16 @@ def append(positions: Sequence[PositionClaim], *partitions: str, **facts: object
     """A run that appends what `batch` holds: no token of its asset partitions."""
     run = run_id()
     claims = [PartitionClaim(p, compare=False) for p in partitions or ("",)]
-    return replace(
-        NewRun(run, script(), Consumer(ASSET), "main", trigger(run), positions, claims, "append", SCHEMA, "SELECT 1"), **facts)  # type: ignore[arg-type]
+    made = NewRun(run, script(), Consumer(ASSET), "main", trigger(run), positions, claims, "append", SCHEMA, "SELECT 1")
+    return replace(made, **facts)  # type: ignore[arg-type]
 
 
 def merge(tokens: Mapping[str, Token | None], positions: Sequence[PositionClaim] = (), **facts: object) -> NewRun:
     """A run whose commit names the tokens of its asset partitions."""
     run = run_id()
     claims = [PartitionClaim(p, compare=True, believed=token) for p, token in tokens.items()]
-    return replace(
-        NewRun(run, script(strategy="merge"), Consumer(ASSET), "main", trigger(run), positions, claims, "merge", SCHEMA), **facts)  # type: ignore[arg-type]
+    made = NewRun(run, script(strategy="merge"), Consumer(ASSET), "main", trigger(run), positions, claims, "merge", SCHEMA)
+    return replace(made, **facts)  # type: ignore[arg-type]
 
 
 def program(positions: Sequence[PositionClaim] = ()) -> NewRun:
@@ -101,7 +101,8 @@ class Catalog:
             create table {schema}.ducklake_snapshot (snapshot_id bigint primary key, snapshot_time timestamptz);
             create table {schema}.ducklake_snapshot_changes (
               snapshot_id bigint primary key, changes_made varchar, author varchar, commit_message varchar, commit_extra_info varchar);
-            create table {schema}.ducklake_table (table_id bigint, begin_snapshot bigint, end_snapshot bigint, schema_id bigint, table_name varchar);
+            create table {schema}.ducklake_table (
+              table_id bigint, begin_snapshot bigint, end_snapshot bigint, schema_id bigint, table_name varchar);
             create table {schema}.ducklake_schema (schema_id bigint, begin_snapshot bigint, end_snapshot bigint, schema_name varchar);
             create table {schema}.ducklake_column (table_id bigint, begin_snapshot bigint, end_snapshot bigint);
             create table {schema}.content (run uuid);
@@ -124,8 +125,8 @@ class Catalog:
         connection = session or self.connection
         await connection.execute(f"insert into {self.schema}.content values (gen_random_uuid())")
         snapshot = await connection.fetchval(
-            f"insert into {self.schema}.ducklake_snapshot select coalesce($1, max(snapshot_id) + 1), now() from {self.schema}.ducklake_snapshot "
-            "returning snapshot_id", snapshot)
+            f"insert into {self.schema}.ducklake_snapshot select coalesce($1, max(snapshot_id) + 1), now() "
+            f"from {self.schema}.ducklake_snapshot returning snapshot_id", snapshot)
         await connection.execute(
             f"insert into {self.schema}.ducklake_snapshot_changes values ($1, $2, 'a', '', $3)", snapshot, changes, text)
         return int(snapshot)

@@ -1,4 +1,4 @@
-"""The lives of `tests/properties/world.py` on the real SQL: `Store` is PostgreSQL, its commits go through the trigger, the engine is the engine.
+"""The lives of `tests/properties/world.py` on the real SQL: `Store` is PostgreSQL, commits go through the trigger, the engine is the engine.
 
 The rows of the lake stand in a plain table that is written in the same transaction. A commit that is still on its way is an open REPEATABLE
 READ transaction with the snapshot of then; it goes on when the life says so, and is repeated once in a new transaction, as DuckLake does.
@@ -28,6 +28,7 @@ from tests.properties.world import ASSET, Replica, Store, Stored, World, fingerp
 from tests.state.making import mark
 
 Result = TypeVar("Result")
+Claims = tuple[PositionClaim, ...]
 Transaction = tuple[asyncpg.Connection, Any]
 
 TABLES = ("position", "fence", "run", "materialized_partition", "materialized_asset_schema", "outbox")
@@ -157,7 +158,7 @@ class SqlStore(Store):
 
     # -- what changes it
 
-    def settle(self, claims: tuple[PositionClaim, ...], run: UUID) -> dict[PositionKey, Any]:
+    def settle(self, claims: Claims, run: UUID) -> dict[PositionKey, Any]:
         refused = self.server.fetch(
             "select source_partition from reactor.settle($1, $2)", run, [claim_json(claim) for claim in claims])
         stored = self.rows
@@ -168,10 +169,10 @@ class SqlStore(Store):
         assert self.server.run(self.state.reset(PositionKey(Consumer(ASSET), p), floor, topic, f"offset {floor}", "the life says so"))
         self.lives[p] = (run, floor)
 
-    def switch(self, key: PositionKey, run: UUID, believed: UUID, routing: str) -> bool:  # noqa: ARG002 (the real one has a token of its own)
+    def switch(self, key: PositionKey, run: UUID, believed: UUID, routing: str) -> bool:  # noqa: ARG002 (it has its own)
         return self.server.run(self.state.switch(key, Token(believed), routing))
 
-    def commit(self, run: UUID, claims: tuple[PositionClaim, ...], partitions: dict[str, UUID | None], diff: list[Any], rows: list[Any]) -> str:
+    def commit(self, run: UUID, claims: Claims, partitions: dict[str, UUID | None], diff: list[Any], rows: list[Any]) -> str:
         args = run, claims, partitions, diff, rows
         self.prepare(args)
         return self.finish(args, self.server.begin())
@@ -206,7 +207,7 @@ class SqlStore(Store):
         assert code in {"RF001", "RF002"}, error
         return f"{code} partition" if what == "asset partition" else code
 
-    def new_run(self, run: UUID, claims: tuple[PositionClaim, ...], partitions: dict[str, UUID | None], diff: list[Any], rows: list[Any]) -> NewRun:
+    def new_run(self, run: UUID, claims: Claims, partitions: dict[str, UUID | None], diff: list[Any], rows: list[Any]) -> NewRun:
         del diff
         text = script(0, merge=self.world.merge)
         appended = [PartitionClaim(d, compare=False) for d in sorted({d for _, _, d in rows})]

@@ -47,12 +47,14 @@ async def test_one_commit_moves_the_run_the_position_the_partition_and_the_outbo
     snapshot = await run_committed(state, catalog, run, [[3, 0], [2, 1]])
 
     assert await stands(state) == (10, {"b": 14}, run.run_id)
-    assert [(p.partition, p.status, p.snapshot_id, p.rows_inserted, p.rows_deleted, p.schema_version) for p in await state.partitions(ASSET)] == [
+    partitions = await state.partitions(ASSET)
+    assert [(p.partition, p.status, p.snapshot_id, p.rows_inserted, p.rows_deleted, p.schema_version) for p in partitions] == [
         ("b", "materialized", snapshot, 2, 1, 1), ("a", "materialized", snapshot, 3, 0, 1)]
     record = await state.run(run.run_id)
     assert record is not None
     assert (record.state, record.snapshot_id, record.rows_inserted, record.rows_deleted) == ("completed", snapshot, 5, 1)
-    assert [(e.offset, e.partition, e.snapshot_id, e.rows) for e in await state.read_outbox(0, 10)] == [(0, "a", snapshot, 3), (1, "b", snapshot, 3)]
+    assert [(e.offset, e.partition, e.snapshot_id, e.rows) for e in await state.read_outbox(0, 10)] == [
+        (0, "a", snapshot, 3), (1, "b", snapshot, 3)]
     assert await catalog.rows() == 1
 
 
@@ -346,7 +348,8 @@ async def test_a_slice_without_rows_did_not_change_in_the_snapshot_of_others(sta
     before = {p.partition: p for p in await state.partitions(ASSET)}
     second = await run_committed(state, catalog, append([], "a", "b", "c"), [[5, 0], [0, 0], [0, 0]])
     after = {p.partition: p for p in await state.partitions(ASSET)}
-    assert {name: (p.snapshot_id, p.previous_snapshot_id) for name, p in after.items()} == {"a": (second, first), "b": (first, None), "c": (None, None)}
+    assert {name: (p.snapshot_id, p.previous_snapshot_id) for name, p in after.items()} == {
+        "a": (second, first), "b": (first, None), "c": (None, None)}
     assert (after["b"].updated_at, after["b"].rows_inserted) == (before["b"].updated_at, 1)
     assert all(p.checked_at is not None for p in after.values())
     assert after["b"].checked_at != before["b"].checked_at

@@ -110,8 +110,9 @@ async def test_a_cancelled_wait_leaves_no_lock_behind(state: PostgresState, othe
 async def test_a_lock_session_that_was_killed_is_made_anew(state: PostgresState, other: PostgresState, catalog: Catalog) -> None:
     async with state.commit_lock("main", 5) as held:
         assert held
-        await catalog.connection.execute(
-            "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())")
+        await catalog.connection.execute("""
+            select pg_terminate_backend(l.pid) from pg_locks l join pg_database d on d.oid = l.database
+             where l.locktype = 'advisory' and d.datname = current_database()""")
         async with other.commit_lock("main", 5) as taken_over:
             assert taken_over
     async with state.commit_lock("main", 5) as again:
@@ -156,6 +157,7 @@ async def test_what_came_of_a_request_is_found_by_its_event(state: PostgresState
     await state.insert_run(merge({"a": None}, run_id=run.run_id, trigger=why))
     await state.fail(run.run_id, None, "it broke", final=False)
     again = merge({"a": None})
-    await run_committed(state, catalog, merge({"a": None}, run_id=again.run_id, trigger=trigger(again.run_id, attempt=2, events=why.events)))
+    await run_committed(
+        state, catalog, merge({"a": None}, run_id=again.run_id, trigger=trigger(again.run_id, attempt=2, events=why.events)))
     assert [(r.run_id, r.state) for r in await state.runs_of_request(event_id)] == [(run.run_id, "failed"), (again.run_id, "completed")]
     assert script().path == "orders.sql"

@@ -49,7 +49,8 @@ async def test_runs_are_listed_newest_first_by_asset_script_and_state(state: Pos
 async def test_a_run_is_kept_whole(state: PostgresState) -> None:
     root = run_id()
     run = merge(
-        {"a": None}, actor="token:ci", cascade=False, compiled_sql="SELECT 1", drift=Drift(added=("x",), type_changed=("y",)), timings={"stage": 0.25})
+        {"a": None}, actor="token:ci", cascade=False, compiled_sql="SELECT 1", drift=Drift(added=("x",), type_changed=("y",)),
+        timings={"stage": 0.25})
     run = replace(run, trigger=trigger(run.run_id, root_run_id=root, attempt=2, reason="asset", partition="a", events=({"event_id": "e"},)))
     await state.insert_run(run)
     await state.insert_run(run)  # its answer was lost

@@ -17,7 +17,8 @@ async def noted(catalog: Catalog) -> int:
     return int(await catalog.connection.fetchval("select count(*) from reactor.foreign_commit"))
 
 
-@pytest.mark.parametrize("text", [None, "", "{}", '{"reactor":1', '{"reactor":10,"run":"x"}', '{"reactor": 1,"run":null}', "not json", '{"reactor":2,'])
+@pytest.mark.parametrize(
+    "text", [None, "", "{}", '{"reactor":1', '{"reactor":10,"run":"x"}', '{"reactor": 1,"run":null}', "not json", '{"reactor":2,'])
 async def test_text_that_is_not_our_mark_is_another_tool_s(state: PostgresState, catalog: Catalog, text: str | None) -> None:
     await catalog.commit(text)
     assert await noted(catalog) == 1
@@ -35,8 +36,9 @@ async def test_our_own_transactions_are_never_another_tool_s(state: PostgresStat
 async def test_it_waits_for_nothing_that_we_hold(catalog: Catalog) -> None:
     session = await catalog.session()
     async with session.transaction():
-        await session.execute(
-            "lock table reactor.run, reactor.position, reactor.fence, reactor.outbox, reactor.queue, reactor.materialized_partition in access exclusive mode")
+        await session.execute("""
+            lock table reactor.run, reactor.position, reactor.fence, reactor.outbox, reactor.queue, reactor.materialized_partition
+              in access exclusive mode""")
         await catalog.connection.execute("set lock_timeout = '2s'")
         await catalog.commit(None)
     assert await noted(catalog) == 1
@@ -70,6 +72,7 @@ async def test_a_snapshot_id_may_come_twice(state: PostgresState, catalog: Catal
     """A catalog that was restored alone counts on from where it was."""
     for _ in range(2):
         await catalog.commit(None)
-        await catalog.connection.execute("delete from lake_main.ducklake_snapshot_changes; delete from lake_main.ducklake_snapshot where snapshot_id > 0")
+        await catalog.connection.execute("""
+            delete from lake_main.ducklake_snapshot_changes; delete from lake_main.ducklake_snapshot where snapshot_id > 0""")
     assert await noted(catalog) == 2
     assert await state.outbox_next() == 0

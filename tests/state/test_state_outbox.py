@@ -210,8 +210,8 @@ async def test_the_event_says_what_the_conventions_say(state: PostgresState, cat
     before = await run_committed(state, catalog, first)
     run = cascaded(1)
     snapshot = await run_committed(state, catalog, run, [[120, 118]])
-    at = await catalog.connection.fetchval(
-        "select to_char(snapshot_time at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') from lake_main.ducklake_snapshot where snapshot_id = $1", snapshot)
+    made = await catalog.connection.fetchval("select snapshot_time from lake_main.ducklake_snapshot where snapshot_id = $1", snapshot)
+    at = made.strftime("%Y-%m-%dT%H:%M:%S.") + f"{made.microsecond // 1000:03}Z"
     event = (await published(state))[1]
     assert event.pop("data") == {
         "asset": ASSET, "partition": "2026-06-19", "partition_start": "2026-06-19T00:00:00.000Z", "partition_end": "2026-06-20T00:00:00.000Z",
@@ -277,7 +277,8 @@ async def test_a_list_that_does_not_fit_is_emptied_never_cut(
     (event,) = await published(state)
     data = event["data"]
     assert data.get("truncated", []) == emptied
-    whole: dict[str, list[Any]] = {"upstream_snapshots": [u.to_json() for u in run.trigger.upstream_snapshots], "chain": [*run.trigger.chain, "flow/orders.sql"]}
+    whole: dict[str, list[Any]] = {
+        "upstream_snapshots": [u.to_json() for u in run.trigger.upstream_snapshots], "chain": [*run.trigger.chain, "flow/orders.sql"]}
     for name, entries in whole.items():
         assert data[name] == ([] if name in emptied else entries)
     assert (await state.read_outbox(0, 1))[0].chain == tuple(whole["chain"])
