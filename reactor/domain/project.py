@@ -7,7 +7,7 @@ error leaves its line out, a warning and a note change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -51,8 +51,19 @@ class Checked:
         return 2 if any(found.severity == "error" for found in self.diagnostics) else 0
 
 
-def check_project(files: Mapping[str, bytes], names: ProjectNames, keywords: Mapping[str, Keyword[object]] = KEYWORDS) -> Checked:
-    """Judge every script among the files of a project (paths with `/`, relative to its folder)."""
+def _any_type(type_: str) -> None:
+    """Nothing is known against any type."""
+    del type_
+
+
+def check_project(
+    files: Mapping[str, bytes], names: ProjectNames, keywords: Mapping[str, Keyword[object]] = KEYWORDS,
+    undecodable: Callable[[str], str | None] = _any_type,
+) -> Checked:
+    """Judge every script among the files of a project (paths with `/`, relative to its folder).
+
+    `undecodable` says why no column of a payload can have a type, None if it can: the decoder knows (`reactor.lake.decoding`).
+    """
     drafts: dict[ScriptPath, Draft] = {}
     findings: dict[ScriptPath, list[Diagnostic]] = {}
     for path in sorted(files):
@@ -62,7 +73,7 @@ def check_project(files: Mapping[str, bytes], names: ProjectNames, keywords: Map
         text, unreadable = _text(files[path])
         if unreadable is not None:
             findings[ScriptPath(path)] = [unreadable]
-        elif draft := _draft(ScriptPath(path), language, text, names, files, keywords):
+        elif draft := _draft(ScriptPath(path), language, text, names, files, keywords, undecodable):
             drafts[draft.path] = draft
             findings[draft.path] = list(_script_findings(draft))
     for path, found in graph_findings(drafts, Lineage(_script(draft, findings[draft.path]) for draft in drafts.values())):
@@ -96,6 +107,7 @@ def _text(data: bytes) -> tuple[str, Diagnostic | None]:
 
 def _draft(
     path: ScriptPath, language: Language, text: str, names: ProjectNames, files: Mapping[str, bytes], keywords: Mapping[str, Keyword[object]],
+    undecodable: Callable[[str], str | None],
 ) -> Draft | None:
     """The file as a script; None if its header has no annotation."""
     reading = read_header(text, names, keywords)
@@ -108,7 +120,7 @@ def _draft(
         made = [target.asset, *([target.asset + CURRENT_SUFFIX] if target.strategy == "scd2" else [])] if target else []
         at = line.place() if line is not None and managed else None
         body = read_body(text, reading.body_at, names, managed_at=at, writes=made, derives=reading.header.pipeline)
-    return Draft(path, language, text, names, reading, body, files)
+    return Draft(path, language, text, names, reading, body, files, undecodable)
 
 
 def _script_findings(draft: Draft) -> Iterator[Diagnostic]:

@@ -31,6 +31,7 @@ def near(left: str, right: str, edits_max: int = EDITS_MAX) -> bool:
 
 
 def nearest(word: str, choices: Iterable[str], edits_max: int = EDITS_MAX) -> str | None:
-    """The choice with the fewest edits, the first of equals; None if all are further than `edits_max`."""
+    """The choice with the fewest edits, the first of equals; None if all are further than `edits_max`, or than half of the word."""
+    edits_max = min(edits_max, max(len(word) // 2, 1))
     close = [(distance(word, choice), place, choice) for place, choice in enumerate(choices) if near(word, choice, edits_max)]
     return min(close)[2] if close else None

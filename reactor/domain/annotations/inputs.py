@@ -164,7 +164,7 @@ def _target(word: Word) -> Asset | str:
         return scheme
     if text == "ducklake":
         raise Malformed("`ducklake` alone names no table", "ducklake://lake/table", refuses=True)
-    if ":" not in text and (close := nearest(text, NATIVE, 1 if len(text) < 5 else 2)):
+    if ":" not in text and (close := nearest(text, NATIVE)):
         raise Malformed(f"no trigger is named `{text}`", close)
     return read_asset(text)
 

@@ -244,7 +244,7 @@ class Line:
         for name, choices in self._asked.items():
             if close := nearest(word.raw, choices or (), edits_max=0 if len(word.raw) < 4 else 2):
                 return f"`{word.raw}` is the value of an option", f"{name}={close}"
-        close = nearest(word.raw, self._asked, edits_max=1 if len(word.raw) < 4 else 2)
+        close = nearest(word.raw, self._asked)
         return f"`{word.raw}` has no place here: `{self.form}`", close
 
 

@@ -70,10 +70,11 @@ class Batch(Keyword[tuple[BatchColumn, ...]]):
             raise _wrong(line.rest[:at], start, f"the column `{name}` stands here twice", code="repeated")
         if name.lower() in METADATA_COLUMNS or name.lower().startswith(RESERVED_COLUMN_PREFIX):
             raise _wrong(line.rest[:at], start, f"`{name}` is a column that Reactor adds itself", code="reserved")
-        type_at = at + len(line.rest[at:end]) - len(line.rest[at:end].lstrip())
+        place = line.at(kind.start, len(line.rest[kind.start:end].rstrip()))
+        line.remember(f"type of {name}", place)
         for unfit in sorted(reader.used & UNFIT.keys()):
             why = f" ({UNFIT[unfit]})" if UNFIT[unfit] else ""
-            line.tell(line.at(type_at, len(line.rest[type_at:end].rstrip())), "unfit-type", f"a lake cannot keep {unfit}{why}: cast it in the SELECT")
+            line.tell(place, "unfit-type", f"a lake cannot keep {unfit}{why}: cast it in the SELECT")
         return BatchColumn(name, spelt)
 
     def _behind(self, reader: TypeReader, name: str, text: str) -> Malformed:

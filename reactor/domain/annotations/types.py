@@ -121,7 +121,7 @@ class TypeReader:
             raise self.wrong("a type is missing", token=name)
         spelt = self._base(name)
         if self.takes("ARRAY"):
-            return spelt + (self._size() if self._opens("[") else "[]")
+            return spelt + (self._size(needed=True) if self._opens("[") else "[]")
         while self._opens("["):
             spelt += self._size()
         return spelt
@@ -242,10 +242,10 @@ class TypeReader:
             if not self.more(base):
                 return f"ENUM({', '.join(values)})"
 
-    def _size(self) -> str:
+    def _size(self, *, needed: bool = False) -> str:
         """`[]` of a list or `[n]` of an array."""
         self.expect("[", "[]")
-        if self.takes("]"):
+        if not needed and self.takes("]"):
             return "[]"
         number = self.next()
         if number is None or number.kind != "number":

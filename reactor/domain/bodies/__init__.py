@@ -3,7 +3,7 @@
 Authority: a body is split by the lexer here, and each statement is known by its first words; nothing depends on whether a parser
 understands all of DuckDB. Trees (sqlglot) only say what a query reads and gives. A query without a tree is a warning and makes no edges; it
 never decides whether a script may run. Statements come back as they are written, so that what runs is what the author wrote: only
-`ATTACH 'ducklake://…'` is taken out (it is a name, not an action), and a comment that holds `{partition}` is blanked.
+`ATTACH 'ducklake://…'` is taken out (it is a name, not an action).
 
     lexer        text → tokens → statements, with places        statements   what a statement is
     session      which table a name means                      reads        what a query reads and gives        reading   a body as a whole

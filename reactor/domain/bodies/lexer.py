@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from reactor.domain.assets import PLACEHOLDER
@@ -13,7 +12,7 @@ from reactor.domain.diagnostics import Malformed, Range
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<comment>--[^\r\n]*|/\*)
-    |(?P<placeholder>\{partition\}|'\{partition\}')
+    |(?P<placeholder>\{partition\})
     |(?P<text>[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*')
     |(?P<dollar>\$(?:[^\W\d]\w*)?\$)
     |(?P<name>"(?:[^"]|"")*")
@@ -26,11 +25,11 @@ _TOKEN: Final = re.compile(
 )
 _COMMENT_MARK = re.compile(r"/\*|\*/")
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_VISIBLE = re.compile(r"[^\s]")
+_STAND_IN: Final = "'" + "_" * (len(PLACEHOLDER) - 2) + "'"
 
 
 class Token(NamedTuple):
-    """A piece of code; `kind`: comment, placeholder, text, name (quoted), parameter, word, number or mark. `text[start:end]` of the file."""
+    """A piece of code; `kind`: comment, placeholder (bare), text, name (quoted), parameter, word, number or mark. `text[start:end]` of the file."""
 
     kind: str
     text: str
@@ -78,12 +77,10 @@ class Places:
         return line, offset - self._starts[line - 1] + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """Tokens between two semicolons, comments left out (at least one token), and the comments between them."""
+class Statement(NamedTuple):
+    """Tokens between two semicolons, comments left out; at least one."""
 
     tokens: Sequence[Token]
-    comments: Sequence[Token]
 
     @property
     def first(self) -> Token:
@@ -91,18 +88,20 @@ class Statement:
         return self.tokens[0]
 
     def slice(self, text: str) -> str:
-        """The statement as it is written. A comment that holds a placeholder is blanked: filled in, a key could end it."""
-        start, end = self.tokens[0].start, self.tokens[-1].end
-        written = text[start:end]
-        for comment in self.comments:
-            if start < comment.start < end and PLACEHOLDER in comment.text:
-                blank = _VISIBLE.sub(" ", comment.text)
-                written = written[: comment.start - start] + blank + written[comment.end - start:]
+        """The statement as it is written, from its first token to its last: no comment can reach beyond it."""
+        return text[self.tokens[0].start:self.tokens[-1].end]
+
+    def filled(self, text: str) -> str:
+        """The same with a text literal of the same length for each bare placeholder."""
+        start, written = self.tokens[0].start, self.slice(text)
+        for token in self.tokens:
+            if token.kind == "placeholder":
+                written = written[: token.start - start] + _STAND_IN + written[token.end - start:]
         return written
 
 
 def tokens_of(text: str, start: int) -> Iterator[Token]:
-    """The tokens from an offset on, comments included. Raises `Malformed` at what is not closed, and at a placeholder inside a text."""
+    """The tokens from an offset on, comments included. Raises `Malformed` at what is not closed."""
     at = start
     while (found := _TOKEN.match(text, at)) and (kind := str(found.lastgroup)) != "end":
         at, end = found.start(kind), found.end()
@@ -113,27 +112,21 @@ def tokens_of(text: str, start: int) -> Iterator[Token]:
         elif kind == "open":
             what = "a NUL character" if text[at] == "\0" else f"the quote `{text[at]}` is not closed"
             raise Malformed(what, offset=at, length=1, code="unclosed-quote")
-        if kind in {"text", "name"} and PLACEHOLDER in text[at:end]:
-            raise _inside_text(text, at, end)
         yield Token(kind, text[at:end], at, end)
         at = end
 
 
-def statements_of(tokens: Sequence[Token]) -> list[Statement]:
+def statements_of(tokens: Iterable[Token]) -> list[Statement]:
     """The statements between semicolons; empty ones are none."""
     found: list[Statement] = []
     code: list[Token] = []
-    comments: list[Token] = []
-    for token in [*tokens, Token("mark", ";", -1, -1)]:
-        if token.kind == "comment":
-            comments.append(token)
-        elif token.kind == "mark" and token.text == ";":
-            if code:
-                found.append(Statement(code, comments))
-            code, comments = [], []
-        else:
+    for token in tokens:
+        if token.kind == "mark" and token.text == ";":
+            found += [Statement(code)] if code else []
+            code = []
+        elif token.kind != "comment":
             code.append(token)
-    return found
+    return [*found, Statement(code)] if code else found
 
 
 def _comment_end(text: str, start: int) -> int:
@@ -151,9 +144,3 @@ def _dollar_end(text: str, start: int, mark: str) -> int:
     if end < 0:
         raise Malformed(f"the text that begins with `{mark}` is not closed", offset=start, length=len(mark), code="unclosed-quote")
     return end + len(mark)
-
-
-def _inside_text(text: str, start: int, end: int) -> Malformed:
-    at = text.index(PLACEHOLDER, start, end)
-    message = f"`{PLACEHOLDER}` becomes a whole literal, quotes included: join it to a text with `||`"
-    return Malformed(message, f"'…' || {PLACEHOLDER} || '…'", offset=at, length=len(PLACEHOLDER), code="placeholder-in-text")

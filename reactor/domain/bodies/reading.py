@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from reactor.domain.assets import ProjectNames, read_asset
+from reactor.domain.assets import PLACEHOLDER, ProjectNames, read_asset
 from reactor.domain.bodies.lexer import Places, Statement, Token, statements_of, tokens_of
 from reactor.domain.bodies.reads import Query, Shape, Unparsable, read_query, scan_tables
 from reactor.domain.bodies.session import Session, address_of, is_lake_address
@@ -20,7 +20,7 @@ QUOTED_CHARACTERS: Final = 40
 OWN_TABLES: Final = ("batch", "landing")
 """Bare names that are the rows of the slice."""
 BOUNDS: Final = ("$WM_PARTITION_START", "$WM_PARTITION_END")
-_TOLD: Final = frozenset({"{partition}", "$bounds", "wm_partition", "_op", *OWN_TABLES})
+_TOLD: Final = frozenset({"$bounds", "wm_partition", "_op", *OWN_TABLES})
 FORM: Final = "a managed body is setup (ATTACH, INSTALL, LOAD, SET, PRAGMA, USE, CREATE TEMP, CREATE MACRO), then one SELECT"
 
 
@@ -84,8 +84,9 @@ class _Reader:
         """Remember where the body first names what needs a slice."""
         for token in tokens:
             name = token.text.lower().strip('"')
-            if token.kind == "placeholder":
-                name = "{partition}"
+            if token.kind in {"placeholder", "text"} and PLACEHOLDER in token.text:
+                at = token.start + token.text.index(PLACEHOLDER)
+                self.named_at.setdefault(PLACEHOLDER, self.places.range(at, at + len(PLACEHOLDER)))
             elif token.kind == "parameter" and token.text.upper() in BOUNDS:
                 name = "$bounds"
             if name in _TOLD and token.kind not in {"comment", "text"}:
@@ -165,7 +166,7 @@ class _Reader:
         if not tokens:
             return
         try:
-            query = read_query(before + Statement(tokens, statement.comments).slice(self.text))
+            query = read_query(before + Statement(tokens).filled(self.text))
         except Unparsable as error:
             self._unparsed(tokens, error, len(before))
             return

@@ -11,7 +11,6 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from reactor.domain.assets import PLACEHOLDER
 from reactor.domain.bodies.lexer import Token
 from reactor.domain.bodies.session import dotted
 
@@ -23,7 +22,6 @@ FILE_READERS: Final = frozenset({
 """Table functions whose first argument names files."""
 _FILE_SUFFIXES: Final = (".parquet", ".csv", ".json", ".jsonl", ".ndjson", ".avro", ".gz", ".zst")
 _TOKEN_REPR: Final = re.compile(r"<Token .*?text: (.*?), line: .*?>", re.DOTALL)
-_STAND_IN: Final = "'" + "_" * (len(PLACEHOLDER) - 2) + "'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +54,8 @@ class Unparsable(Exception):
 
 
 def read_query(sql: str) -> Query:
-    """Read one query. Raises `Unparsable`."""
-    tree = _tree(sql.replace(f"'{PLACEHOLDER}'", f"'{'_' * len(PLACEHOLDER)}'").replace(PLACEHOLDER, _STAND_IN))
+    """Read one query, which holds no bare placeholder. Raises `Unparsable`."""
+    tree = _tree(sql)
     tables: dict[tuple[str, ...], None] = {}
     files: dict[str, None] = {}
     unclear: dict[str, None] = {}
@@ -164,10 +162,9 @@ def _shape(tree: exp.Expression, *, one_row_a_key: bool) -> Shape | None:
 def _outputs(select: exp.Select) -> tuple[str, ...] | None:
     names: list[str] = []
     for expression in select.expressions:
-        name = expression.alias_or_name
-        if isinstance(expression, exp.Star | exp.Columns) or expression.is_star or not name:
+        if expression.is_star or not isinstance(expression, exp.Alias | exp.Column):
             return None
-        names.append(name.lower())
+        names.append(expression.alias_or_name.lower())
     return tuple(names)
 
 

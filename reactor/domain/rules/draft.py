@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +20,7 @@ SILENT_KINDS = ("asset", "schedule")
 
 @dataclass(frozen=True)
 class Draft:
-    """One file with annotations. `files`: every file of the project, by path."""
+    """One file with annotations. `files`: every file of the project, by path. `undecodable`: see `check_project`."""
 
     path: ScriptPath
     language: Language
@@ -29,6 +29,7 @@ class Draft:
     reading: HeaderReading
     body: BodyReading | None
     files: Mapping[str, bytes]
+    undecodable: Callable[[str], str | None]
 
     @property
     def header(self) -> Header:

@@ -35,6 +35,13 @@ def history_has_no_slices(draft: Draft) -> Iterator[Diagnostic]:
         yield refusal(draft.place("partitioned"), "history-in-slices", message)
 
 
+def columns_can_be_decoded(draft: Draft) -> Iterator[Diagnostic]:
+    """KF-8: a payload must be able to give a value of the declared type."""
+    for column in draft.header.batch or ():
+        if problem := draft.undecodable(column.type):
+            yield refusal(draft.place("batch", f"type of {column.name}"), "undecodable-type", f"column `{column.name}`: {problem}")
+
+
 def join_can_fire(draft: Draft) -> Iterator[Diagnostic]:
     """AN-9: an AND-join is of assets, and needs as many as it waits for."""
     rule = draft.header.trigger
@@ -88,6 +95,6 @@ def library_makes_nothing(draft: Draft) -> Iterator[Diagnostic]:
 
 
 RULES = (
-    managed_is_sql, tests_have_a_table, history_has_no_slices, join_can_fire, events_are_not_replaced, freshness_has_a_table,
-    increment_has_a_strategy, library_makes_nothing,
+    managed_is_sql, tests_have_a_table, history_has_no_slices, columns_can_be_decoded, join_can_fire, events_are_not_replaced,
+    freshness_has_a_table, increment_has_a_strategy, library_makes_nothing,
 )
