@@ -76,9 +76,12 @@ async def stop_producer(producer: AIOKafkaProducer, timeout_seconds: float) -> N
 
 
 async def _cut_off(tasks: list[asyncio.Task[Any] | None]) -> None:
-    alive = [task for task in tasks if task is not None and not task.done()]
-    for task in alive:
-        task.cancel()
-    for task in alive:
-        with contextlib.suppress(asyncio.CancelledError, KafkaError):
-            await task
+    """Cancel until they end: aiokafka's tasks wait for tasks of their own when they are cancelled, and those try for ever."""
+    alive = {task for task in tasks if task is not None and not task.done()}
+    while alive:
+        for task in alive:
+            task.cancel()
+        done, alive = await asyncio.wait(alive, timeout=0.1)
+        for task in done:
+            with contextlib.suppress(asyncio.CancelledError):
+                task.exception()

@@ -114,9 +114,10 @@ class TopicsRequest(Request[MetadataRequest_v5 | MetadataRequest_v12]):
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """An answer: the cluster's id, the id of each topic that exists (None: it has none), and the leader of each partition that has one."""
+    """An answer: the cluster's id and controller, the id of each topic that exists (None: it has none), each partition's leader if any."""
 
     cluster_id: str
+    controller: int
     ids: Mapping[str, str | None]
     leaders: Mapping[tuple[str, int], int]
 
@@ -137,4 +138,4 @@ async def describe(client: AIOKafkaClient, topics: Collection[str]) -> Topics:
         ids[topic] = str(rest[0]) if has_id and rest[0] != NO_ID else None
         partitions = rest[2] if has_id else rest[1]
         leaders |= {(topic, number): leader for _, number, leader, *_ in partitions if leader >= 0}
-    return Topics(str(response.cluster_id or ""), ids, leaders)
+    return Topics(str(response.cluster_id or ""), response.controller_id, ids, leaders)
