@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from reactor.domain.assets import LakeTable
 from reactor.domain.runs import RunId, RunState
 from reactor.state.database import Part
 
@@ -134,6 +135,11 @@ class Listing(Part):
     async def tables(self) -> Sequence[TableSummary]:
         """All materialized assets."""
         return [TableSummary(**row) for row in await self._db.rows("list_tables", self._workspace)]
+
+    async def row_counts(self, lake: str) -> Mapping[str, int]:
+        """Rows of each table of a lake, by asset URI, as its catalog counts them. Raises `StateForbids` if the lake is not there yet."""
+        rows = await self._db.rows("list_row_counts", lake=lake)
+        return {LakeTable(lake, row["schema"], row["table"]).uri: row["rows"] for row in rows}
 
     async def schemas(self, asset: str) -> Sequence[SchemaRecord]:
         """Schema versions, newest first: the first is the contract."""

@@ -1,0 +1,139 @@
+"""Draws a `View`: pure functions from values to what rich prints, so that a test reads them as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from reactor.cli.live import AssetView, LaneView, RunView, SourceView, View
+
+UPSTREAM_MAX = 3
+"""Upstream snapshots of one run that are shown; it may have many slices."""
+NONE = "-"
+COLUMN_WIDTHS = {"asset": 18, "rows": 8, "snapshot": 8, "last run": 8, "slices": 8}
+"""What stays of a column on a narrow terminal; `fired by` gets the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What stands around a view. `places`: what can be found where; `notes`: under `notes_title`, newest last; `keys`: how to go on."""
+
+    title: str
+    status: str
+    elapsed_seconds: float
+    places: Mapping[str, str] = field(default_factory=dict)
+    notes_title: str = ""
+    notes: Sequence[str] = ()
+    keys: str = ""
+
+
+def screen(view: View, frame: Frame) -> RenderableType:
+    """The whole screen."""
+    parts: list[RenderableType] = [_head(view, frame), _sources(view.sources), _assets(view.assets)]
+    if errors := [Text(f"{asset.script}: {first_line(said)}", "red", no_wrap=True, overflow="ellipsis") for asset in view.assets if (said := _error(asset))]:
+        parts += [*errors, Text()]
+    if frame.notes:
+        parts += [Text(frame.notes_title, "bold"), *(Text(f"  {note}", "dim", no_wrap=True, overflow="ellipsis") for note in frame.notes), Text()]
+    parts += [_places(frame.places), Text(frame.keys, "bold")]
+    return Group(*parts)
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds."""
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}:{rest:02}"
+
+
+def fired_by(last: RunView | None) -> str:
+    """Why the newest run was started, and with which upstream snapshots."""
+    if last is None:
+        return NONE
+    if last.event_count:
+        return f"{last.run.reason}, {_count(last.event_count)} records"
+    shown = ", ".join(_upstream(snapshot) for snapshot in last.upstream[:UPSTREAM_MAX])
+    more = f", {len(last.upstream) - UPSTREAM_MAX} more" if len(last.upstream) > UPSTREAM_MAX else ""
+    return f"{last.run.reason}: {shown}{more}" if shown else last.run.reason
+
+
+def doing(lane: LaneView | None) -> str:
+    """What a lane has to do."""
+    if lane is None:
+        return NONE
+    counts = (("open", lane.slices_open), ("due", lane.slices_due), ("blocked", lane.slices_blocked))
+    words = ["running"] * lane.running + [f"{n} {word}" for word, n in counts if n]
+    return ", ".join(words) or "idle"
+
+
+def first_line(text: str) -> str:
+    """Of a message."""
+    return (text.splitlines() or [""])[0]
+
+
+def _upstream(snapshot: Mapping[str, object]) -> str:
+    partition = f" {snapshot['partition']}" if snapshot.get("partition") else ""
+    return f"{_short(str(snapshot['asset']))}{partition} @{snapshot['snapshot_id']}"
+
+
+def _short(uri: str) -> str:
+    """A table by its name alone."""
+    return uri.rpartition("/")[2]
+
+
+def _error(asset: AssetView) -> str | None:
+    return asset.last.run.error if asset.last else None
+
+
+def _head(view: View, frame: Frame) -> RenderableType:
+    head = Table.grid(expand=True)
+    head.add_column()
+    head.add_column(justify="right")
+    totals = view.totals
+    head.add_row(Text(frame.title, "bold"), Text(f"{frame.status}  {clock(frame.elapsed_seconds)}", "bold"))
+    said = f"{_count(totals.rows)} rows in {_count(totals.runs)} runs, {_count(totals.snapshots)} snapshots, {_count(totals.cascades)} cascades"
+    head.add_row(Text(said), Text(f"{_count(view.quarantined)} quarantined", "yellow" if view.quarantined else ""))
+    return Group(head, Text())
+
+
+def _sources(sources: Sequence[SourceView]) -> RenderableType:
+    table = _table("topic", "lag", "records/s")
+    for source in sources:
+        rate = NONE if source.rate is None else f"{source.rate:,.1f}".replace(",", " ")
+        table.add_row(source.source, _count(source.lag_events), rate)
+    if not sources:
+        table.add_row("no topic is read yet", "", "")
+    return Group(table, Text())
+
+
+def _assets(assets: Sequence[AssetView]) -> RenderableType:
+    table = _table("asset", "rows", "snapshot", "last run", "slices", "fired by")
+    for asset in assets:
+        ended = asset.last.run.finished_at if asset.last else None
+        at = Text(NONE if ended is None else f"{ended:%H:%M:%S}", "red" if _error(asset) else "")
+        name = asset.name.removeprefix("ducklake://")
+        table.add_row(name, _count(asset.rows), _count(asset.snapshot_id), at, doing(asset.lane), fired_by(asset.last))
+    return Group(table, Text())
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold underline")
+    for name in columns:
+        number = name in {"lag", "records/s", "rows", "snapshot"}
+        table.add_column(
+            name, justify="right" if number else "left", no_wrap=name != "slices", overflow="ellipsis", min_width=COLUMN_WIDTHS.get(name))
+    return table
+
+
+def _places(places: Mapping[str, str]) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    for name, place in places.items():
+        grid.add_row(Text(name, "dim"), Text(place, no_wrap=True, overflow="fold"))
+    return grid
+
+
+def _count(number: int | None) -> str:
+    """In groups of three digits; nothing is a dash."""
+    return NONE if number is None else f"{number:,}".replace(",", " ")
