@@ -103,8 +103,8 @@ def _tree(sql: str) -> exp.Expression:
         errors = getattr(error, "errors", None) or [{}]
         found = errors[0]
         column = (found.get("col") or 1) - max(len(found.get("highlight") or "") - 1, 0)
-        reason = _TOKEN_REPR.sub(r"`\1`", found.get("description") or "it cannot be split into words")
-        raise Unparsable(reason.rstrip("."), found.get("line") or 1, max(column, 1)) from None
+        reason = _TOKEN_REPR.sub(r"`\1`", found.get("description") or "it cannot be split into words").rstrip(".")
+        raise Unparsable("a part is missing" if "<class" in reason else reason, found.get("line") or 1, max(column, 1)) from None
     except RecursionError:
         raise Unparsable("it is nested too deeply", 1, 1) from None
     if not isinstance(tree, exp.Expression):
@@ -147,7 +147,8 @@ def _file_reader(function: exp.Func) -> Iterator[tuple[str, list[str] | None]]:
     name = (function.name if isinstance(function, exp.Anonymous) else function.sql_name()).lower()
     if name not in FILE_READERS:
         return
-    first = function.expressions[:1] if isinstance(function, exp.Anonymous) else [function.this, *function.expressions][:1]
+    arguments = function.expressions if isinstance(function, exp.Anonymous) else [function.this, *function.expressions]
+    first = [argument for argument in arguments if isinstance(argument, exp.Expression)][:1]
     items = first[0].expressions if first and isinstance(first[0], exp.Array) else first
     literals = [item.name for item in items if isinstance(item, exp.Literal) and item.is_string]
     yield name, literals if literals and len(literals) == len(items) else None

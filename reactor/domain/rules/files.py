@@ -77,7 +77,7 @@ def _custom_test(draft: Draft, annotation: Annotation, name: str) -> Iterator[Di
 
 def library_is_one(draft: Draft) -> Iterator[Diagnostic]:
     """AN-28: a library holds macros and setup, nothing else."""
-    if not draft.header.macros or draft.language != "sql":
+    if not draft.header.macros or draft.language != "sql" or draft.header.materialize:
         return
     try:
         kinds = [kind_of(statement) for statement in statements_of(list(tokens_of(draft.text, draft.reading.body_at)))]

@@ -1,7 +1,8 @@
 """The comment header and what `check` says: one file in an otherwise sound project, judged by `check_project`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from reactor.domain.annotations import read_type
 from reactor.domain.assets import ProjectNames
@@ -10,6 +11,8 @@ from reactor.domain.project import Checked, check_project
 from reactor.domain.scripts import DataTest, Edge, Header, Script, ScriptPath
 from tests.cases import Case
 
+Facts = Mapping[str, Any]
+"""A part of a case: JSON."""
 NAMES = ProjectNames(lakes=("main",), clusters=("main",), stores=("land",))
 BODY = "SELECT 1 AS id"
 NAMED_SCRIPT = re.compile(r"^(?:--|#|//)\s*(use|on_failure|pre_run|data_test)\s+(\S*[./]\S*)", re.MULTILINE)
@@ -27,7 +30,7 @@ def run(case: Case, setup: Case) -> str | None:
     return "; ".join(differences(checked, path, expect)) or None
 
 
-def check(case: Case) -> tuple[Checked, ScriptPath]:
+def check(case: Facts) -> tuple[Checked, ScriptPath]:
     """`check` over the file of a case and the files that its lines name."""
     lines, path = list(case["text"]), str(case.get("file", "x.sql"))
     text = "\n".join(lines)
@@ -40,7 +43,7 @@ def check(case: Case) -> tuple[Checked, ScriptPath]:
     return check_project(files, NAMES), ScriptPath(path)
 
 
-def differences(checked: Checked, path: ScriptPath, expect: Case) -> Iterator[str]:
+def differences(checked: Checked, path: ScriptPath, expect: Facts) -> Iterator[str]:
     """Each field of `expect` that the result does not have."""
     said = [found for found in checked.diagnostics if found.severity != "note"]
     if "refused" in expect and (path in checked.refused) != expect["refused"]:
@@ -57,18 +60,18 @@ def differences(checked: Checked, path: ScriptPath, expect: Case) -> Iterator[st
         yield "the diagnostics are not in the order of the file"
     script = checked.scripts.get(path)
     yield from in_force(script, expect.get("in_force", {}))
-    for keyword in expect.get("absent", []) if script else []:
-        if written(script.header, keyword):
+    for keyword in expect.get("absent", []):
+        if script and written(script.header, keyword):
             yield f"{keyword} is in force, wanted absent"
 
 
-def meets(found: Diagnostic, wanted: Case) -> bool:
+def meets(found: Diagnostic, wanted: Facts) -> bool:
     """Same line, column and level, and the suggestion in the message."""
     place = found.range.line == wanted["line"] and found.range.column == wanted.get("column", found.range.column)
     return place and found.severity == wanted.get("level", "error") and str(wanted.get("suggest", "")) in found.message
 
 
-def in_force(script: Script | None, wanted: Case) -> Iterator[str]:
+def in_force(script: Script | None, wanted: Facts) -> Iterator[str]:
     """Each annotation that does not hold as it should."""
     if not wanted or script is None:
         if wanted:
@@ -80,7 +83,7 @@ def in_force(script: Script | None, wanted: Case) -> Iterator[str]:
             yield f"{name}: got {got!r} wanted {value!r}"
 
 
-def held(header: Header, name: str, wanted: object) -> object:
+def held(header: Header, name: str, wanted: Any) -> object:
     """What the header says, in the words of the cases."""
     target = header.materialize
     match name:
@@ -113,7 +116,7 @@ def held(header: Header, name: str, wanted: object) -> object:
             raise KeyError(name)
 
 
-def edge_in_words(edge: Edge, given: object) -> object:
+def edge_in_words(edge: Edge, given: Any) -> object:
     """A URI alone where the case gives no more."""
     if not isinstance(given, dict):
         return edge.uri

@@ -4,7 +4,18 @@ import pytest
 
 from reactor.domain.annotations import HeaderReading, read_header
 from reactor.domain.assets import ProjectNames
-from reactor.domain.scripts import BatchColumn, Debounce, Edge, Freshness, HeaderField, Incremental, Materialize, Partitioning, Retry, TriggerRule
+from reactor.domain.scripts import (
+    BatchColumn,
+    Debounce,
+    Edge,
+    Freshness,
+    HeaderField,
+    Incremental,
+    Materialize,
+    Partitioning,
+    Retry,
+    TriggerRule,
+)
 
 NAMES = ProjectNames(lakes=("main", "sales"), clusters=("eu",), stores=("land",))
 
@@ -103,7 +114,7 @@ def test_an_input_is_an_edge(line: str, edge: Edge) -> None:
 def test_five_forms_of_tests(line: str, arguments: tuple[str, ...]) -> None:
     reading = read(f"-- data_test {line}")
     [test] = reading.header.data_tests
-    assert (test.name, test.arguments, said(reading)) == (line.split()[0], arguments, [])
+    assert (test.name, test.arguments, said(reading)) == (line.split(maxsplit=1)[0], arguments, [])
 
 
 def test_declared_lineage() -> None:
@@ -342,7 +353,7 @@ def test_a_script_has_a_hundred_inputs_at_most() -> None:
         "-- materialised views of the shop", "-- - kafka://orders", "-- by ducklake://main/orders", "-- snapshot of the orders", "-- append only",
         "-- unique_key is the id", "-- test the new tariff", "-- measures of it", "-- entry three apples", "-- used by lib", "-- ", "--", "-- é",
     ],
-)  # fmt: skip
+)
 def test_prose_is_prose(line: str) -> None:
     reading = read(line)
     assert (reading.findings, reading.annotated) == ((), False)
@@ -414,7 +425,7 @@ def test_old_words_are_answered_with_todays(line: str, today: str, refused: bool
         ("-- on\u00a0kafka://orders", 6), ("--\u00a0pipeline", 3), ("-- tag nightly\u00a0", 15), ("-- o\u200bn kafka://orders", 5),
         ("-- on kafka://ord\u200bers", 18), ("-- partitoned\u00a0daily", 14), ("-- test\u00a0unique id", 8), ("-- on\u3000kafka://orders", 6), ("-- pipeline\x0c", 12),
     ],
-)  # fmt: skip
+)
 def test_what_only_looks_like_a_blank_is_told(line: str, column: int) -> None:
     reading = read(line)
     assert [found.range.column for found in reading.findings] == [column]

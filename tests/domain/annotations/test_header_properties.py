@@ -14,7 +14,7 @@ PIECES = st.sampled_from([
     "accepted_values", "relationships", "id", "a,b", "a,", ",b", "=", "key=", "key=a", "key=$.a", "max=", "max=2s", "tz=UTC", "tz=Mars", "rows=0", "2s", "5min",
     "0", "3", "10", "s", "->", "<-", "id BIGINT,", "v DECIMAL(12,2)", "STRUCT(a INT", "ducklake://main/t", "ducklake://main/t.c", "kafka://orders", "s3://land/x",
     "lib/x.sql", '"', "'", '"a b"', '"0 6 * * *"', "schedule", "webhook", "pinned", "\u00a0", "\u200b", "é", "$", "{partition}", "(", ")", "[", "]", "\\",
-])  # fmt: skip
+])
 PREFIXES = st.sampled_from(["-- ", "--", "#", "// ", " --\t"])
 WORDS = st.one_of(PIECES, st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]), max_size=8))
 LINES = st.builds(lambda prefix, words, blank: prefix + blank.join(words), PREFIXES, st.lists(WORDS, max_size=6), st.sampled_from([" ", "  ", "\t"]))

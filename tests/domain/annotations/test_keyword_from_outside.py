@@ -54,7 +54,7 @@ def test_it_gets_what_every_keyword_gets() -> None:
     reading = read_header("-- owner data\n-- owner @data loud\n-- ownr @data\n-- owner @data\n-- owner @data\n-- owners are asked", NAMES, MORE)
     assert [(f.range.line, f.range.column, f.severity, f.suggestion) for f in reading.findings] == [
         (1, 10, "error", "@data"), (2, 16, "error", None), (3, 4, "error", "owner"), (5, 4, "warning", None),
-    ]  # fmt: skip
+    ]
     assert reading.malformed == ("owner", "owner", "owner")
 
 
