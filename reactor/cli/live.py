@@ -232,7 +232,7 @@ class Rates:
         if seen and end < seen[-1][1]:
             seen.clear()  # another log under the same name
         seen.append((now, end))
-        while seen[0][0] < now - RATE_SECONDS:
+        while len(seen) > 2 and seen[1][0] <= now - RATE_SECONDS:
             seen.popleft()
         (since, first), (until, last) = seen[0], seen[-1]
         return (last - first) / (until - since) if until > since else None

@@ -14,8 +14,6 @@ from reactor.cli.live import AssetView, LaneView, RunView, SourceView, View
 UPSTREAM_MAX = 3
 """Upstream snapshots of one run that are shown; it may have many slices."""
 NONE = "-"
-COLUMN_WIDTHS = {"asset": 18, "rows": 8, "snapshot": 8, "last run": 8, "slices": 8}
-"""What stays of a column on a narrow terminal; `fired by` gets the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +32,10 @@ class Frame:
 def screen(view: View, frame: Frame) -> RenderableType:
     """The whole screen."""
     parts: list[RenderableType] = [_head(view, frame), _sources(view.sources), _assets(view.assets)]
-    if errors := [Text(f"{asset.script}: {first_line(said)}", "red", no_wrap=True, overflow="ellipsis") for asset in view.assets if (said := _error(asset))]:
+    if errors := [_cut(f"{asset.script}: {first_line(said)}", "red") for asset in view.assets if (said := _error(asset))]:
         parts += [*errors, Text()]
     if frame.notes:
-        parts += [Text(frame.notes_title, "bold"), *(Text(f"  {note}", "dim", no_wrap=True, overflow="ellipsis") for note in frame.notes), Text()]
+        parts += [Text(frame.notes_title, "bold"), *(_cut(f"  {note}", "dim") for note in frame.notes), Text()]
     parts += [_places(frame.places), Text(frame.keys, "bold")]
     return Group(*parts)
 
@@ -114,7 +112,7 @@ def _assets(assets: Sequence[AssetView]) -> RenderableType:
         ended = asset.last.run.finished_at if asset.last else None
         at = Text(NONE if ended is None else f"{ended:%H:%M:%S}", "red" if _error(asset) else "")
         name = asset.name.removeprefix("ducklake://")
-        table.add_row(name, _count(asset.rows), _count(asset.snapshot_id), at, doing(asset.lane), fired_by(asset.last))
+        table.add_row(name, _count(asset.rows), _count(asset.snapshot_id), at, doing(asset.lane), _cut(fired_by(asset.last)))
     return Group(table, Text())
 
 
@@ -122,8 +120,7 @@ def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold underline")
     for name in columns:
         number = name in {"lag", "records/s", "rows", "snapshot"}
-        table.add_column(
-            name, justify="right" if number else "left", no_wrap=name != "slices", overflow="ellipsis", min_width=COLUMN_WIDTHS.get(name))
+        table.add_column(name, justify="right" if number else "left", no_wrap=name != "fired by")  # the one that gives way when it is narrow
     return table
 
 
@@ -132,6 +129,11 @@ def _places(places: Mapping[str, str]) -> RenderableType:
     for name, place in places.items():
         grid.add_row(Text(name, "dim"), Text(place, no_wrap=True, overflow="fold"))
     return grid
+
+
+def _cut(text: str, style: str = "") -> Text:
+    """One line, whatever the width."""
+    return Text(text, style, no_wrap=True, overflow="ellipsis")
 
 
 def _count(number: int | None) -> str:
