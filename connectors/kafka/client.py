@@ -46,7 +46,7 @@ class KafkaConnection:
     key_path: Path | None = None
 
     def options(self) -> dict[str, Any]:
-        """The arguments that every client of aiokafka takes. Raises `UsageError`: a certificate cannot be loaded, a credential is missing."""
+        """What every client of aiokafka is given. Raises `UsageError`: a certificate cannot be loaded, a credential is missing."""
         options: dict[str, Any] = {
             "bootstrap_servers": self.bootstrap_servers,
             "security_protocol": self.security_protocol,

@@ -183,31 +183,42 @@ def table(group: Sequence[tuple[BatchHeader, bytes | memoryview]], lo: int) -> p
     """Columns of the records of these decompressed batches, from offset `lo` on. Raises `CorruptRecordException`."""
     if not group:
         return EMPTY
-    data = np.frombuffer(group[0][1] if len(group) == 1 else b"".join(records for _, records in group), np.uint8)
     headers = [header for header, _ in group]
     counts = np.array([header.rows for header in headers], np.int64)
-    ends = np.cumsum([len(records) for _, records in group], dtype=np.int64)
-    begins = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
-    found = np.empty((8, int(counts.sum())), np.int64)
-    damaged = walk.records(data, begins, ends, counts, found)
-    if damaged >= 0:
-        raise CorruptRecordException(f"the records of the batch at offset {headers[damaged].base_offset} are damaged")
-    offsets = np.repeat(np.array([header.base_offset for header in headers], np.int64), counts) + found[0]
+    data, found = _walked(group, counts)
+    offsets = _of_each(headers, counts, "base_offset") + found[0]
     if (np.diff(offsets) <= 0).any() or offsets[-1] >= headers[-1].next_offset:
         raise CorruptRecordException(f"the offsets of the batches from {headers[0].base_offset} on are out of order")
-    first = np.repeat(np.array([header.max_timestamp if header.has_append_time else header.first_timestamp for header in headers], np.int64), counts)
-    timestamps = np.where(np.repeat(np.array([header.has_append_time for header in headers]), counts), first, first + found[1])
+    appended = np.repeat([header.has_append_time for header in headers], counts)
+    times = np.where(appended, _of_each(headers, counts, "max_timestamp"), _of_each(headers, counts, "first_timestamp") + found[1])
     wanted = offsets >= lo  # a fetch begins with the whole batch that holds its offset
     if not wanted.all():
-        offsets, timestamps, found = offsets[wanted], timestamps[wanted], found[:, wanted]
+        offsets, times, found = offsets[wanted], times[wanted], found[:, wanted]
     columns = [
         pa.array(offsets),
-        pa.array(timestamps, mask=timestamps < 0).cast(TIMESTAMP),
+        pa.array(times, mask=times < 0).cast(TIMESTAMP),
         _binary(data, found[2], found[3]),
         _binary(data, found[4], found[5]),
         _headers(data, found[6], found[7]),
     ]
     return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+
+def _walked(group: Sequence[tuple[BatchHeader, bytes | memoryview]], counts: walk.Ints) -> tuple[walk.Bytes, walk.Ints]:
+    """The bytes of all batches, and where in them the fields of each record lie (see `walk.records`)."""
+    data = np.frombuffer(group[0][1] if len(group) == 1 else b"".join(records for _, records in group), np.uint8)
+    ends = np.cumsum([len(records) for _, records in group], dtype=np.int64)
+    begins = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
+    found = np.empty((8, int(counts.sum())), np.int64)
+    damaged = walk.records(data, begins, ends, counts, found)
+    if damaged >= 0:
+        raise CorruptRecordException(f"the records of the batch at offset {group[damaged][0].base_offset} are damaged")
+    return data, found
+
+
+def _of_each(headers: Sequence[BatchHeader], counts: walk.Ints, name: str) -> walk.Ints:
+    """A number of its batch for each record."""
+    return np.repeat(np.array([getattr(header, name) for header in headers], np.int64), counts)
 
 
 def _aborts(header: BatchHeader, batch: memoryview) -> bool:

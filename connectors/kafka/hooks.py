@@ -19,8 +19,10 @@ from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
+from reactor.errors import Fatal
 
-class HookError(Exception):
+
+class HookError(Fatal):
     """This version of aiokafka is built in another way."""
 
 
@@ -29,7 +31,8 @@ def rebound(function: Any, **names: object) -> FunctionType:  # noqa: ANN401 - a
     missing = set(names) - set(function.__code__.co_names)
     if missing:
         raise HookError(f"{function.__qualname__} does not use {', '.join(sorted(missing))}")
-    twin = FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__, function.__defaults__, function.__closure__)
+    its_globals = {**function.__globals__, **names}
+    twin = FunctionType(function.__code__, its_globals, function.__name__, function.__defaults__, function.__closure__)
     twin.__kwdefaults__ = function.__kwdefaults__
     return twin
 
@@ -43,7 +46,8 @@ def client_of(consumer: AIOKafkaConsumer) -> AIOKafkaClient:
 def refuse_topic_creation(client: AIOKafkaClient) -> None:
     """Asking for a topic must not make it: brokers do by default, and a topic that somebody deleted would come back empty."""
     request = partial(MetadataRequest, allow_auto_topic_creation=False)
-    setattr(client, "_metadata_update", MethodType(rebound(AIOKafkaClient._metadata_update, MetadataRequest=request), client))  # noqa: B010 - mypy refuses the assignment
+    update = rebound(AIOKafkaClient._metadata_update, MetadataRequest=request)
+    setattr(client, "_metadata_update", MethodType(update, client))  # noqa: B010 - mypy refuses the assignment
 
 
 def replace_records(consumer: AIOKafkaConsumer, message_set: type, partition_records: type) -> None:
@@ -59,20 +63,26 @@ async def stop_consumer(consumer: AIOKafkaConsumer, timeout_seconds: float) -> N
             await consumer.stop()
     except (TimeoutError, KafkaError):
         coordinator = consumer._coordinator
-        tasks = [consumer._fetcher._fetch_task] if consumer._fetcher else []
+        tasks = [consumer._fetcher._fetch_task, *consumer._fetcher._pending_tasks] if consumer._fetcher else []
         tasks += [getattr(coordinator, name, None) for name in ("_coordination_task", "_heartbeat_task", "_commit_refresh_task")]
         await _cut_off(tasks)
         await consumer._client.close()
 
 
 async def stop_producer(producer: AIOKafkaProducer, timeout_seconds: float) -> None:
-    """Send what is left and close; what is not done in time is cut off."""
+    """Send what is left and close; what is not done in time is cut off. Errors that were raised once already are not reported again."""
     try:
         async with asyncio.timeout(timeout_seconds):
             await producer.stop()
     except (TimeoutError, KafkaError):
         await _cut_off([producer._sender.sender_task])
         await producer.client.close()
+    accumulator, transactions = producer._message_accumulator, producer._txn_manager
+    waiters = [batch._drain_waiter for batches in (*accumulator._batches.values(), accumulator._pending_batches) for batch in batches]
+    waiters += [transactions._transaction_waiter] if transactions is not None else []
+    for waiter in waiters:
+        if waiter is not None and waiter.done() and not waiter.cancelled():
+            waiter.exception()
 
 
 async def _cut_off(tasks: list[asyncio.Task[Any] | None]) -> None:

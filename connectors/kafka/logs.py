@@ -40,12 +40,14 @@ class Logs:
         self._connection = connection
         self._client: AIOKafkaClient | None = None
         self._connecting = asyncio.Lock()
+        self._asked_topics: set[str] = set()
 
     async def report(self, partitions: Collection[TopicPartition], asked_topics: Collection[str] = ()) -> LogReport:
         """Bounds of these partitions, and which of the topics do not exist. Raises `Outage`."""
         names = {partition.topic for partition in partitions} | set(asked_topics)
-        async with self._asking() as client:
-            client.set_topics(names)
+        if not names:
+            return LogReport(frozenset(), {})
+        async with self._asking(names) as client:
             found = await topics.describe(client, names)
             starts, ends = await asyncio.gather(*(_offsets(client, found, partitions, time) for time in (EARLIEST, LATEST)))
         bounds = {
@@ -56,8 +58,7 @@ class Logs:
 
     async def offset_at(self, partition: TopicPartition, timestamp_ms: int) -> int | None:
         """The first offset whose record is not older, None if there is none. Raises `Outage`: nobody leads that partition."""
-        async with self._asking() as client:
-            client.set_topics([partition.topic])
+        async with self._asking([partition.topic]) as client:
             found = await topics.describe(client, [partition.topic])
             offsets = await _offsets(client, found, [partition], timestamp_ms)
         if partition not in offsets:
@@ -65,11 +66,14 @@ class Logs:
         return offsets[partition] if offsets[partition] >= 0 else None
 
     @asynccontextmanager
-    async def _asking(self) -> AsyncIterator[AIOKafkaClient]:
-        """After an error the connection is not trusted any more."""
+    async def _asking(self, names: Collection[str]) -> AsyncIterator[AIOKafkaClient]:
+        """After an error the connection is not trusted any more. A client that follows no topics would now and then ask for all."""
+        self._asked_topics |= set(names)
         try:
             async with asyncio.timeout(2 * REQUEST_SECONDS_MAX):
-                yield await self._connected()
+                client = await self._connected()
+                client.set_topics(self._asked_topics)
+                yield client
         except (KafkaError, OSError, TimeoutError) as error:
             await self.close()
             raise self._connection.failure(error) from error
@@ -94,7 +98,9 @@ class Logs:
             await client.close()
 
 
-async def _offsets(client: AIOKafkaClient, found: topics.Topics, partitions: Collection[TopicPartition], time: int) -> dict[TopicPartition, int]:
+async def _offsets(
+    client: AIOKafkaClient, found: topics.Topics, partitions: Collection[TopicPartition], time: int
+) -> dict[TopicPartition, int]:
     """The offset at a time. A partition without a leader, or whose leader has just changed, is missing: it is asked with the next look."""
     by_leader: dict[int, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
     for topic, number in partitions:

@@ -115,10 +115,11 @@ class Membership(ConsumerRebalanceListener):
                 await self._reader.hand_over(partition, fetch, self._offer)
 
     async def leave(self, *, tell: bool) -> None:
-        """Disconnect; `tell` the intake first that everything is revoked."""
+        """Disconnect; `tell` the intake first that everything is revoked (where it cannot say so to others, their tokens do)."""
         try:
             if tell:
-                await self._let_go()
+                with contextlib.suppress(Retryable):
+                    await self._let_go()
         finally:
             await self._stop_keeper()
             await self._reader.close()
@@ -182,6 +183,7 @@ class Membership(ConsumerRebalanceListener):
         """Look at the logs as long as this assignment lasts. Raises `Outage` when the consumer has to connect anew."""
         while True:
             self._look_now.clear()
+            soon = True
             try:
                 bounds = await self._ask_logs()
                 await self._start_new(bounds)
@@ -195,10 +197,10 @@ class Membership(ConsumerRebalanceListener):
                     raise
             else:
                 self._check_progress(bounds)
+                soon = any(not feed.asked for feed in self._feeds.values())
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
-            waits = any(not feed.asked for feed in self._feeds.values())
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_AGAIN_SECONDS if waits else LOOK_SECONDS):
+                async with asyncio.timeout(LOOK_AGAIN_SECONDS if soon else LOOK_SECONDS):
                     await self._look_now.wait()
 
     async def _ask_logs(self) -> Mapping[TopicPartition, LogBounds]:

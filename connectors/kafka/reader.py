@@ -104,7 +104,8 @@ class SpanReader:
         """What has come in, or nothing after `FETCH_WAIT_SECONDS`. Raises `OutOfLog`, `Outage`."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
-                got: dict[TopicPartition, list[Any]] = await self.consumer.getmany(timeout_ms=int(FETCH_WAIT_SECONDS * 1000), max_records=SPAN_ROWS_MAX)
+                wait_ms = int(FETCH_WAIT_SECONDS * 1000)
+                got: dict[TopicPartition, list[Any]] = await self.consumer.getmany(timeout_ms=wait_ms, max_records=SPAN_ROWS_MAX)
         except OffsetOutOfRangeError as error:
             raise OutOfLog(*error.args[0]) from error
         except NoOffsetForPartitionError:

@@ -39,6 +39,8 @@ class Readers:
 
     async def read(self, partition: TopicPartition, lo: int, hi: int, size_bytes_max: int) -> Sequence[RawSpan]:
         """See `Source.read`. Raises `OutOfRange`, `Outage`."""
+        if lo >= hi:
+            return ()
         async with self._turns:
             self._busy += 1
             try:

@@ -1,7 +1,7 @@
 """The compiled walk over the records of decompressed record batches (message format 2): where each field lies, then a copy of each column.
 
-numba compiles a function when it is first called (0.4 s each), without the GIL while it runs, and keeps the code on disk where it may. Nothing
-here checks an index for us: each read is behind a comparison with the end of its record.
+numba compiles a function when it is first called (about 2 s together) and keeps the code on disk where it may; it runs without the GIL.
+Nothing here checks an index for us: each read is behind a comparison with the end of its record.
 
     Record => length varint, attributes int8, timestamp delta varint, offset delta varint, key, value, headers
     key, value => length varint (-1: null), bytes        headers => count varint, then per header: name, value

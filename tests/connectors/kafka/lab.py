@@ -168,7 +168,8 @@ class Lab:
             return behind
 
     async def _send(self, producer: AIOKafkaProducer, topic: str, values: Sequence[bytes | None], partition: int) -> int:
-        sent = [await producer.send(self.topic(topic), value, key=b"%d" % number, partition=partition) for number, value in enumerate(values)]
+        name = self.topic(topic)
+        sent = [await producer.send(name, value, key=b"%d" % number, partition=partition) for number, value in enumerate(values)]
         await producer.flush()
         return int((await sent[-1]).offset) + 1
 

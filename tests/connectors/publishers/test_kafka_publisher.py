@@ -17,10 +17,8 @@ pytestmark = pytest.mark.anyio
 
 
 def events(*ids: int) -> list[dict[str, object]]:
-    return [
-        {"specversion": "1.0", "id": str(number), "partitionkey": "ducklake://main/a", "datacontenttype": "application/json", "data": {"n": number}}
-        for number in ids
-    ]
+    common = {"specversion": "1.0", "partitionkey": "ducklake://main/a", "datacontenttype": "application/json"}
+    return [{**common, "id": str(number), "data": {"n": number}} for number in ids]
 
 
 @asynccontextmanager
