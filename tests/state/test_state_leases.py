@@ -129,6 +129,7 @@ async def test_the_inbox_numbers_without_a_gap(state: PostgresState, other: Post
     read = await state.read_inbox(0, 100)
     assert [(r.offset, r.event_id) for r in read] == sorted(asked)
     assert [r.offset for r in await state.read_inbox(20, 2)] == [20, 21]
+    assert await state.inbox_next() == 24
 
 
 async def test_a_request_is_read_as_it_was_made(state: PostgresState) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 
 import asyncpg
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from reactor.domain.spans import Token
 from reactor.errors import Outage, StateForbids, UsageError
 from reactor.state import PostgresState, migrations
+from reactor.state.database import statement
 from reactor.state.migrations import Migration, shipped
 from reactor.state.queries import QUERIES, named
 from tests.state.making import Catalog, merge, run_committed, run_unchanged
@@ -162,13 +162,6 @@ def test_statements_are_found_by_name() -> None:
     assert named(source) == {"one": "select 1\n-- why", "two": "select 2"}
 
 
-async def test_every_statement_is_understood_by_the_database(database: str) -> None:
-    await opened(database)
-    connection = await asyncpg.connect(database)
-    await connection.execute("""
-        create schema lake_x; create table lake_x.ducklake_snapshot (snapshot_id bigint);
-        create table lake_x.ducklake_snapshot_changes (snapshot_id bigint, commit_extra_info varchar)""")
-    texts: Mapping[str, str] = QUERIES
-    for text in texts.values():
-        await connection.prepare(text.replace("{catalog}", "lake_x"))
-    await connection.close()
+async def test_every_statement_is_understood_by_the_database(catalog: Catalog) -> None:
+    for name in QUERIES:
+        await catalog.connection.prepare(statement(name, "main"))
