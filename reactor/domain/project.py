@@ -72,7 +72,8 @@ def check_project(
             continue
         text, unreadable = _text(files[path])
         if unreadable is not None:
-            findings[ScriptPath(path)] = [unreadable]
+            if unreadable.code != "too-large" or read_header(text, names, keywords).annotated:
+                findings[ScriptPath(path)] = [unreadable]
         elif draft := _draft(ScriptPath(path), language, text, names, files, keywords, undecodable):
             drafts[draft.path] = draft
             findings[draft.path] = list(_script_findings(draft))
@@ -89,9 +90,9 @@ def language_of(path: str, names: ProjectNames) -> Language | None:
 
 
 def _text(data: bytes) -> tuple[str, Diagnostic | None]:
-    """The text of a file without its byte order mark, or why there is none (AN-1, limits)."""
+    """The text of a file without its byte order mark, and why it is no script (AN-1, limits); of a large file only the beginning."""
     if len(data) > SCRIPT_BYTES_MAX:
-        return "", refusal(_TOP, "too-large", f"a script has at most {SCRIPT_BYTES_MAX} bytes, this file has {len(data)}")
+        return data[:SCRIPT_BYTES_MAX].decode("utf-8-sig", errors="replace"), refusal(_TOP, "too-large", f"a script has at most {SCRIPT_BYTES_MAX} bytes, this file has {len(data)}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -151,7 +152,8 @@ def _checked(drafts: Mapping[ScriptPath, Draft], findings: Mapping[ScriptPath, l
     loaded = {path: draft for path, draft in drafts.items() if path not in refused}
     scripts = {path: _script(draft, findings[path]) for path, draft in loaded.items()}
     waiting = {path: tuple(dict.fromkeys(f.message for f in findings[path] if f.code == "not-active")) for path in loaded}
-    dropped = {path: len(draft.reading.malformed) for path, draft in loaded.items() if draft.reading.malformed}
+    dropped = {path: len({f.range.line for f in findings[path] if f.severity == "error"}) for path in loaded}
     diagnostics = tuple(f.of(path) for path in sorted(findings) for f in sorted(findings[path], key=lambda f: f.range))
-    return Checked(scripts, refused, {path: said for path, said in waiting.items() if said}, dropped, diagnostics, Lineage(scripts.values()))
+    return Checked(scripts, refused, {path: said for path, said in waiting.items() if said},
+                   {path: lines for path, lines in dropped.items() if lines}, diagnostics, Lineage(scripts.values()))
 

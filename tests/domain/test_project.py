@@ -89,6 +89,11 @@ def test_what_is_no_text_is_refused(data: bytes, finding: str) -> None:
     assert (said(checked), list(checked.refused), checked.exit_code) == ([f"x.sql:{finding}"], ["x.sql"], 2)
 
 
+def test_a_large_file_without_annotations_is_no_script() -> None:
+    checked = check({"dump.sql": b"-- a dump\nSELECT 1\n" + b"-" * SCRIPT_BYTES_MAX})
+    assert (said(checked), checked.refused) == ([], {})
+
+
 def test_findings_come_in_the_order_of_the_files() -> None:
     checked = check({"b.sql": "-- retry 0\n-- tag x y", "a.sql": "-- materialize ducklake://main/t\n-- freshness soon\nDROP TABLE x; SELECT 1"})
     assert said(checked) == [
@@ -152,7 +157,6 @@ def test_without_pipeline_a_body_makes_no_edges() -> None:
         ("-- on datatable://shop/t", "datatables"),
         ("-- on kafka://orders-*", "topics by a pattern"),
         ("-- on kafka://orders format=avro", "`format=` other than json"),
-        ("-- on kafka://orders tombstones=row", "`tombstones=` and `overwrite=`"),
         ("-- materialize scd2 ducklake://main/t key=id", "histories"),
         ("-- materialize manual ducklake://main/t", "`manual`"),
         ("-- materialize ducklake://main/t on_schema_change=sync", "`on_schema_change=` other than warn"),

@@ -58,6 +58,11 @@ class HeaderReading:
         """Whether the script must not be loaded."""
         return any(found.refuses for found in self.findings)
 
+    @property
+    def absent(self) -> frozenset[str]:
+        """Keywords that are written and do not hold."""
+        return frozenset(self.malformed) - {a.keyword for a in self.annotations}
+
     def of(self, keyword: str) -> tuple[Annotation, ...]:
         """Its lines in force."""
         return tuple(a for a in self.annotations if a.keyword == keyword)

@@ -92,7 +92,8 @@ class MaterializeKeyword(Keyword[Materialize]):
             line.error(line.place("deletes"), "`deletes=` belongs to a history: it needs `history` or `scd2`", code="missing")
         if strategy == "scd2" and not line.names("key"):
             word = marker or "history"
-            line.error(line.place("a marker" if marker else "history"), f"`{word}` needs `key=`: nothing says which rows are one thing", code="missing")
+            place = line.place("a marker" if marker else "history")
+            line.error(place, f"`{word}` needs `key=`: nothing says which rows are one thing", code="missing")
         idle = {
             "manual": _STRATEGY_OPTIONS, "scd2": ("append", "latest"), "append": ("key", "latest", "track"), "merge": ("track",),
             "replace": ("track",),

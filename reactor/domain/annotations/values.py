@@ -125,7 +125,7 @@ def _as_day(text: str) -> str | None:
 
 
 def instant(word: Word) -> str:
-    """An RFC 3339 instant, as written."""
+    """An RFC 3339 instant."""
     if not _INSTANT.fullmatch(word.text):
         close = next((text for text in (f"{word.text}Z", f"{word.text}T00:00:00Z") if _INSTANT.fullmatch(text)), None)
         raise Malformed(f"`{word.text}` is no instant: `2026-03-01T00:00:00Z`", close)
@@ -133,7 +133,7 @@ def instant(word: Word) -> str:
         datetime.fromisoformat(word.text.upper())
     except ValueError:
         raise Malformed(f"the calendar has no instant `{word.text}`") from None
-    return word.text
+    return word.text.upper()
 
 
 def json_path(word: Word) -> JsonPath:

@@ -100,16 +100,21 @@ def _tree(sql: str) -> exp.Expression:
     try:
         tree = sqlglot.parse_one(sql, dialect="duckdb")
     except SqlglotError as error:
-        errors = getattr(error, "errors", None) or [{}]
-        found = errors[0]
-        column = (found.get("col") or 1) - max(len(found.get("highlight") or "") - 1, 0)
-        reason = _TOKEN_REPR.sub(r"`\1`", found.get("description") or "it cannot be split into words").rstrip(".")
-        raise Unparsable("a part is missing" if "<class" in reason else reason, found.get("line") or 1, max(column, 1)) from None
+        raise _unparsable(error) from None
     except RecursionError:
         raise Unparsable("it is nested too deeply", 1, 1) from None
+    except Exception:  # noqa: BLE001  (a foreign parser over text it does not know: whatever it raises means that there is no tree)
+        raise Unparsable("it is not understood", 1, 1) from None
     if not isinstance(tree, exp.Expression):
         raise Unparsable("it is no query", 1, 1)
     return tree
+
+
+def _unparsable(error: SqlglotError) -> Unparsable:
+    found = next(iter(getattr(error, "errors", None) or [{}]))
+    reason = _TOKEN_REPR.sub(r"`\1`", found.get("description") or "it cannot be split into words").rstrip(".")
+    column = (found.get("col") or 1) - max(len(found.get("highlight") or "") - 1, 0)
+    return Unparsable("a part is missing" if "<class" in reason else reason, found.get("line") or 1, max(column, 1))
 
 
 def _is_path(table: exp.Table) -> bool:

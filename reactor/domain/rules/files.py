@@ -86,7 +86,8 @@ def library_is_one(draft: Draft) -> Iterator[Diagnostic]:
     if "macro" not in kinds:
         yield refusal(draft.place("macros"), "no-library", "a library holds at least one `CREATE MACRO`")
     elif others := [kind for kind in kinds if kind not in {"macro", "setup", "attach", "use", "temporary"}]:
-        yield refusal(draft.place("macros"), "no-library", f"a library holds `CREATE MACRO` and setup only; this one has a statement that is {others[0]}")
+        message = f"a library holds `CREATE MACRO` and setup only; this one has a statement that is {others[0]}"
+        yield refusal(draft.place("macros"), "no-library", message)
 
 
 def _text(data: bytes) -> str:

@@ -41,7 +41,8 @@ def _producers(drafts: Drafts, lineage: Lineage) -> Found:
         managed = [path for path in paths if lineage.scripts[path].managed]
         for path in managed if len(managed) > 1 else ():
             others = ", ".join(f"`{other}`" for other in managed if other != path)
-            yield path, refusal(drafts[path].place("materialize", "a table"), "two-producers", f"`{asset}` is also made by {others}: one script makes a table")
+            message = f"`{asset}` is also made by {others}: one script makes a table"
+            yield path, refusal(drafts[path].place("materialize", "a table"), "two-producers", message)
 
 
 def _current_views(drafts: Drafts, lineage: Lineage) -> Found:

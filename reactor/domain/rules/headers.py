@@ -24,7 +24,8 @@ def tests_have_a_table(draft: Draft) -> Iterator[Diagnostic]:
             message = "`data_test` needs `materialize`: nothing is made that it could test"
             yield finding(annotation.place(), "error", "test-without-table", message)
         elif target is not None and target.strategy == "manual":
-            yield refusal(annotation.place(), "test-of-manual", "`data_test` needs a managed table: with `manual` the rows are there before a test could run")
+            message = "`data_test` needs a managed table: with `manual` the rows are there before a test could run"
+            yield refusal(annotation.place(), "test-of-manual", message)
 
 
 def history_has_no_slices(draft: Draft) -> Iterator[Diagnostic]:
@@ -51,12 +52,14 @@ def join_can_fire(draft: Draft) -> Iterator[Diagnostic]:
     mode = draft.place("trigger", "`any` or `all`")
     for edge in draft.header.edges:
         if edge.kind not in {"asset", "s3", "file"}:
-            yield refusal(mode, "join-of-stream", f"`trigger all` cannot join `{edge.uri or edge.kind}`: materialize it first, and join that table")
+            message = f"`trigger all` cannot join `{edge.uri or edge.kind}`: materialize it first, and join that table"
+            yield refusal(mode, "join-of-stream", message)
     if rule.at_least is not None and rule.at_least > inputs:
         message = f"`at_least={rule.at_least}` can never be reached: there are {inputs} `on` lines"
         yield refusal(draft.place("trigger", "at_least"), "join-never-fires", message)
     elif inputs < 2:
-        yield finding(mode, "warning", "join-of-one", f"`trigger all` joins inputs, and there is {'one' if inputs else 'none'}: write a line `on` for each")
+        message = f"`trigger all` joins inputs, and there is {'one' if inputs else 'none'}: write a line `on` for each"
+        yield finding(mode, "warning", "join-of-one", message)
 
 
 def events_are_not_replaced(draft: Draft) -> Iterator[Diagnostic]:
@@ -83,15 +86,18 @@ def increment_has_a_strategy(draft: Draft) -> Iterator[Diagnostic]:
     if increment is None or (target is None and draft.has("materialize")):
         return
     if target is None or target.strategy not in {"append", "merge"}:
-        yield refusal(draft.place("incremental"), "increment-of-replace", "`incremental` needs `append` or `key=`: else the new rows alone would be the table")
+        message = "`incremental` needs `append` or `key=`: else the new rows alone would be the table"
+        yield refusal(draft.place("incremental"), "increment-of-replace", message)
     elif target.strategy == "append" and increment.lookback_seconds:
-        yield refusal(draft.place("incremental", "lookback"), "increment-of-append", "`lookback=` needs `key=`: an append would add the same rows again")
+        message = "`lookback=` needs `key=`: an append would add the same rows again"
+        yield refusal(draft.place("incremental", "lookback"), "increment-of-append", message)
 
 
 def library_makes_nothing(draft: Draft) -> Iterator[Diagnostic]:
     """AN-28: a library is only used."""
     if draft.header.macros and draft.header.materialize:
-        yield refusal(draft.place("macros"), "library-with-table", "a library of macros makes no table: put the `materialize` into a script that uses it")
+        message = "a library of macros makes no table: put the `materialize` into a script that uses it"
+        yield refusal(draft.place("macros"), "library-with-table", message)
 
 
 RULES = (
