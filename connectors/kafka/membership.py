@@ -13,6 +13,7 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitio
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
+from connectors.kafka import hooks
 from connectors.kafka.client import KafkaConnection
 from connectors.kafka.logs import Logs
 from connectors.kafka.reader import OutOfLog, SpanReader
@@ -206,6 +207,9 @@ class Membership(ConsumerRebalanceListener):
     async def _ask_logs(self) -> Mapping[TopicPartition, LogBounds]:
         report = await self.logs.report(self._feeds, self.group.topics)
         self._answered_at = self.clock.now()
+        consumer = self._reader.consumer
+        if any(consumer.partitions_for_topic(topic) is None for topic in self.group.topics - report.absent):
+            hooks.client_of(consumer).force_metadata_update()  # made a moment ago: sooner than by the next turn of the clock
         absent = ", ".join(sorted(report.absent))
         self.trouble = f"Kafka cluster {self.connection.cluster} has no topic {absent} yet; waiting for it." if absent else ""
         return report.bounds
