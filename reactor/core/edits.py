@@ -20,7 +20,7 @@ class Edits:
 
     def stopped(self, lane: Lane, ledger: Ledger) -> bool:
         """Whether intake of this ledger has ended because its routing is to be replaced."""
-        if ledger.routing == lane.routing.fingerprint or ledger.key.source_partition in lane.took_over or ledger.blocked:
+        if ledger.routing == lane.routing or ledger.key.source_partition in lane.took_over or ledger.blocked:
             return False
         return ledger.head >= max(ledger.fences.values(), default=0)
 
@@ -33,12 +33,12 @@ class Edits:
             lane.debouncer.make_due(d, now)
         if not ledger.at_cut:
             return []
-        self._out[ticket] = (lane, ledger, lane.routing.fingerprint)
-        return [SwitchRouting(ticket, ledger.key, ledger.token, lane.routing.fingerprint)]
+        self._out[ticket] = (lane, ledger, lane.routing)
+        return [SwitchRouting(ticket, ledger.key, ledger.token, lane.routing)]
 
     def done(self, switched: Switched) -> tuple[Lane, Ledger]:
         """Whether done or refused, what is stored now must be loaded."""
         lane, ledger, routing = self._out.pop(switched.ticket)
-        if switched.done and routing == lane.routing.fingerprint:
+        if switched.done and routing == lane.routing:
             lane.took_over.add(ledger.key.source_partition)
         return lane, ledger

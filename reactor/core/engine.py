@@ -148,7 +148,7 @@ class Engine:
         self._loads += 1
         key = PositionKey(lane.consumer, feed.source_partition)
         lane.ledgers[feed.source_partition] = Ledger(key, stored, load=self._loads, shared_head=self.feeds.heads[feed], retry_blocked_at=now)
-        if stored.routing == lane.routing.fingerprint:
+        if stored.routing == lane.routing:
             lane.took_over.add(feed.source_partition)
 
     def reload(self, keys: Iterable[PositionKey]) -> list[Effect]:

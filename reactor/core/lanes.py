@@ -66,8 +66,8 @@ class Lane:
     def set_script(self, script: Script) -> None:
         """A new text: it runs from the next run on; another routing takes over at a common cut, once (see `engine`)."""
         self.script = script
-        self.routing = routing_of(script)
-        self.took_over = {p for p, ledger in self.ledgers.items() if ledger.routing == self.routing.fingerprint}
+        self.routing = routing_of(script).fingerprint
+        self.took_over = {p for p, ledger in self.ledgers.items() if ledger.routing == self.routing}
         self._windows = {e.uri: window_of(e, script.header.debounce, self.limits) for e in script.edges}
         self.fired_by = frozenset(e.uri for e in script.edges if e.kind == "asset")
         self.streams = frozenset(e.uri for e in script.streams)

@@ -10,6 +10,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from datetime import date
+from functools import lru_cache
 from typing import Literal, NewType
 
 from reactor.domain.runs import Strategy
@@ -241,13 +242,7 @@ class Routing:
     @property
     def fingerprint(self) -> str:
         """Canonical text, equal exactly if two texts route every record alike; `parse` reads it back."""
-        p = self.partitioning
-        facts = p and {
-            "kind": p.kind, "zone": p.zone, "format": p.format, "start": p.start.isoformat() if p.start else None,
-            "header": p.event_time.name if isinstance(p.event_time, HeaderField) else None,
-            "path": None if isinstance(p.event_time, HeaderField) else p.event_time, "key": p.key, "payload": self.format,
-        }
-        return json.dumps(facts, separators=(",", ":"))
+        return _fingerprint(self)
 
     @classmethod
     def parse(cls, text: str) -> Routing:
@@ -262,3 +257,14 @@ class Routing:
                          tuple(key) if key is not None else None),
             facts["payload"],
         )
+
+
+@lru_cache(maxsize=4096)
+def _fingerprint(routing: Routing) -> str:
+    p = routing.partitioning
+    facts = p and {
+        "kind": p.kind, "zone": p.zone, "format": p.format, "start": p.start.isoformat() if p.start else None,
+        "header": p.event_time.name if isinstance(p.event_time, HeaderField) else None,
+        "path": None if isinstance(p.event_time, HeaderField) else p.event_time, "key": p.key, "payload": routing.format,
+    }
+    return json.dumps(facts, separators=(",", ":"))

@@ -194,7 +194,7 @@ class Hands:
             feeding = self.feedings.get((lane.tag, key.source_partition.source)) if lane else None
             if lane is None or feeding is None:
                 continue
-            found = await until_it_answers(partial(self._position, feeding, key, lane.routing.fingerprint))
+            found = await until_it_answers(partial(self._position, feeding, key, lane.routing))
             if found is not None:
                 self._loaded({key: found})
 

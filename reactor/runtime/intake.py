@@ -143,7 +143,7 @@ class SourceIntake:
 
     async def _start(self, partition: SourcePartition, bounds: LogBounds) -> int | None:
         feed = Feed(self.tag, partition)
-        consumers = await self.loop.ask(lambda engine, _: {lane.consumer: lane.routing.fingerprint for lane in engine.feeds.listeners(feed)})
+        consumers = await self.loop.ask(lambda engine, _: {lane.consumer: lane.routing for lane in engine.feeds.listeners(feed)})
         positions = await self.positions(partition, bounds, consumers)
         if not positions:
             return None

@@ -47,7 +47,11 @@ def end_badly(started: Started) -> Outcome:
 def in_turn(*ends: Callable[[Started], Outcome]) -> Callable[[Started], Outcome]:
     """The first run ends by the first of these, and so on."""
     left = iter(ends)
-    return lambda started: next(left)(started)
+
+    def end(started: Started) -> Outcome:
+        return next(left)(started)
+
+    return end
 
 
 @dataclass
@@ -74,7 +78,7 @@ class Driver:
     def assign(self, feed: Feed) -> None:
         token = Token(UUID(int=10**9))
         lanes = self.engine.feeds.listeners(feed)
-        self.engine.assigned(feed, {lane.consumer: Position(0, token, lane.routing.fingerprint) for lane in lanes}, self.now)
+        self.engine.assigned(feed, {lane.consumer: Position(0, token, lane.routing) for lane in lanes}, self.now)
 
     def at(self, seconds: float, act: Callable[[], list[Effect]]) -> None:
         heapq.heappush(self._agenda, (seconds, next(self._order), act))

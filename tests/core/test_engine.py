@@ -34,7 +34,7 @@ def on_topic(name: str = "orders.sql", *, strategy: str = "append", header: Head
 def records(driver: Driver, lo: int, hi: int, size_bytes: int = 10, partition: str = "") -> Span:
     lane = next(iter(driver.engine.lanes.values()))
     piece = Piece(lo, hi, hi - lo, size_bytes, "arrow")
-    return Span(TOPIC, lo, hi, driver.now, size_bytes, {lane.routing.fingerprint: {partition: piece}})
+    return Span(TOPIC, lo, hi, driver.now, size_bytes, {lane.routing: {partition: piece}})
 
 
 def test_an_update_fires_its_subscriber_once_at_once() -> None:
@@ -126,7 +126,7 @@ def test_an_append_takes_all_due_slices_and_tries_each_alone_when_it_fails() -> 
     driver.assign(KAFKA)
     lane = next(iter(driver.engine.lanes.values()))
     pieces = {d: Piece(i, i + 1, 1, 10, "arrow") for i, d in enumerate(("2026-03-01", "2026-03-02"))}
-    driver.at(0.0, lambda: driver.engine.offer(KAFKA, Span(TOPIC, 0, 2, driver.now, 20, {lane.routing.fingerprint: pieces}), driver.now))
+    driver.at(0.0, lambda: driver.engine.offer(KAFKA, Span(TOPIC, 0, 2, driver.now, 20, {lane.routing: pieces}), driver.now))
     driver.run_until(20.0)
     assert [[s.asset_partition for s in started.run.slices] for started in driver.started] == [["2026-03-01", "2026-03-02"], ["2026-03-01"], ["2026-03-02"]]
     assert driver.position("ducklake://main/orders", TOPIC) == 2
@@ -153,8 +153,8 @@ def test_a_detached_lane_reads_by_itself_until_it_meets_the_shared_reader() -> N
     other = on_topic("other.sql")
     other = replace(other, header=replace(other.header, materialize=Materialize("ducklake://main/other", "append")))
     driver.engine.set_scripts([lane.script, other], {})
-    ahead = Position(far, Token(UUID(int=7)), lane.routing.fingerprint)
-    behind = Position(0, Token(UUID(int=8)), lane.routing.fingerprint)
+    ahead = Position(far, Token(UUID(int=7)), lane.routing)
+    behind = Position(0, Token(UUID(int=8)), lane.routing)
     start = driver.engine.assigned(KAFKA, {lane.consumer: behind, Consumer("ducklake://main/other"): ahead}, 0.0)
     assert start == far
     reads = [e for e in driver.engine.tick(0.0) if isinstance(e, ReadRange)]
@@ -201,7 +201,7 @@ def test_a_refused_run_goes_on_from_what_is_stored() -> None:
     (run,) = [e for e in driver.engine.tick(2.0) if isinstance(e, StartRun)]
     key = PositionKey(Consumer("ducklake://main/orders"), TOPIC)
     lane = driver.engine.lanes[key.consumer]
-    ahead = Position(3, Token(UUID(int=77)), lane.routing.fingerprint)
+    ahead = Position(3, Token(UUID(int=77)), lane.routing)
     driver.engine.outcome(Refused(run.ticket, {key: ahead}), 2.0)
     assert [(p.lo, p.hi) for p in lane.ledgers[TOPIC].open[""]] == [(3, 5)]
 

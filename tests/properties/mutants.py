@@ -141,7 +141,7 @@ def no_settle(patch: Patch) -> None:
 def switch_any_time(patch: Patch) -> None:
     """New routing while some stream is not at the floor."""
     patch.setattr(Ledger, "at_cut", property(lambda self: self.inflight is None))
-    patch.setattr(Edits, "stopped", lambda _self, lane, ledger: ledger.routing != lane.routing.fingerprint)
+    patch.setattr(Edits, "stopped", lambda _self, lane, ledger: ledger.routing != lane.routing)
 
 
 def overtaking(patch: Patch) -> None:
