@@ -12,16 +12,16 @@ import secrets
 import socket
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from anyio import to_thread
-from connectors.publishers.kafka import KafkaPublisher
 
 from connectors.kafka.client import KafkaConnection
 from connectors.kafka.source import KafkaSource
+from connectors.publishers.kafka import KafkaPublisher
 from reactor import __version__
 from reactor.core.effects import StartRun
 from reactor.core.engine import Engine
@@ -35,7 +35,7 @@ from reactor.errors import UsageError
 from reactor.lake.ducklake import DuckLake
 from reactor.lake.session import LakeSettings
 from reactor.lake.split import ArrowSplitter
-from reactor.ports import Epoch, Publisher
+from reactor.ports import Epoch, Lake, Publisher, Source
 from reactor.runtime.committing import Committer, ManagedWork
 from reactor.runtime.executor import Executor, Work
 from reactor.runtime.hands import ExternalFeeding, Feeding, QueueFeeding
@@ -133,13 +133,25 @@ async def opened_state(project: Project, replica: str = "") -> AsyncIterator[Pos
         await state.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Instead:
+    """What stands in the place of a part, or around it, for tests of whole services (`reactor.testing`).
+
+    `source`: makes the reader of (cluster, group, topics); None: Kafka's. `lake`: what the service sees of the lake.
+    """
+
+    source: Callable[[str, str, Collection[str]], Source] | None = None
+    lake: Callable[[Lake], Lake] = lambda lake: lake
+
+
 @dataclass(slots=True)
 class Parts:
     """What a service is made of, and who must be closed after it."""
 
     project: Project
     state: PostgresState
-    lake: DuckLake
+    lake: Lake
+    instead: Instead
     holder: str
     clock: WallClock
     telemetry: Telemetry
@@ -147,7 +159,9 @@ class Parts:
 
 
 @asynccontextmanager
-async def opened_service(project: Project, *, tags: Collection[str] = (), streams: bool = True, only: Collection[str] = ()) -> AsyncIterator[Service]:
+async def opened_service(
+    project: Project, *, tags: Collection[str] = (), streams: bool = True, only: Collection[str] = (), instead: Instead = Instead(),
+) -> AsyncIterator[Service]:
     """A service that is ready to `run`, and is closed afterwards.
 
     `streams` False: neither topics nor publishers, for a process that only carries out what was asked for by hand. `only`: these scripts.
@@ -156,7 +170,7 @@ async def opened_service(project: Project, *, tags: Collection[str] = (), stream
     holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
     async with opened_state(project, holder) as state:
         lake = await to_thread.run_sync(duck_lake, project, state_url(project))
-        parts = Parts(project, state, lake, holder, WallClock(), Telemetry(__version__))
+        parts = Parts(project, state, instead.lake(lake), instead, holder, WallClock(), Telemetry(__version__))
         try:
             for name, settings in project.settings.lakes.named.items():
                 await state.watch_lake(name, watch_external=settings.watch_external)
@@ -226,11 +240,18 @@ def _feedings(parts: Parts, loop: Loop, scripts: Sequence[Script], *, streams: b
             feedings[tag, queue.partition.source] = QueueFeeding(queue, intake(tag))
     for (cluster, tag), topics in _topics(scripts).items() if streams else ():
         group = settings.group_id(cluster) + (f"-{tag}" if tag else "")
-        source = KafkaSource(kafka_connection(parts.project, cluster), group, topics, clock=parts.clock, replica_id=settings.replica_id)
+        source = _source(parts, cluster, group, topics)
         starts.sources[cluster] = source
         feeding = ExternalFeeding(source, intake(tag, ephemeral=settings.kafka[cluster].embedded))
         feedings |= {(tag, f"kafka://{cluster}/{topic}"): feeding for topic in topics}
     return feedings
+
+
+def _source(parts: Parts, cluster: str, group: str, topics: Collection[str]) -> Source:
+    if parts.instead.source is not None:
+        return parts.instead.source(cluster, group, topics)
+    connection = kafka_connection(parts.project, cluster)
+    return KafkaSource(connection, group, topics, clock=parts.clock, replica_id=parts.project.settings.replica_id)
 
 
 def _topics(scripts: Sequence[Script]) -> Mapping[tuple[str, str], set[str]]:
@@ -255,8 +276,13 @@ def _publishers(parts: Parts) -> Sequence[Publishing]:
     settings = parts.project.settings
     publishings = []
     for name, p in settings.publishers.items():
+        if p.kind != "kafka":
+            raise UsageError(f"[publishers.{name}]: kind `{p.kind}` is known, not active yet", hint="publish to a Kafka topic, or take the section out")
         cluster = p.cluster or next(iter(settings.kafka), "")
-        publisher = KafkaPublisher(name, kafka_connection(parts.project, cluster), topic=p.topic, transactional=not settings.kafka[cluster].embedded)
+        publisher = KafkaPublisher(
+            f"{settings.installation}-{settings.workspace}-{name}", kafka_connection(parts.project, cluster), topic=p.topic,
+            transactional=not settings.kafka[cluster].embedded,
+        )
         parts.publishers.append(publisher)
         publishings.append(Publishing(
             name, publisher, wanted_by(p.assets, p.types), outbox_of(settings.workspace), parts.holder, parts.state, parts.state, parts.clock,

@@ -19,7 +19,7 @@ from anyio import to_thread
 
 from reactor.core.effects import Feed
 from reactor.core.engine import Engine
-from reactor.core.examination import Anew, Halted, Lost, examine
+from reactor.core.examination import Anew, Fits, Halted, Lost, examine
 from reactor.domain.scripts import Routing
 from reactor.domain.spans import Consumer, Position, PositionKey, SourcePartition, Span
 from reactor.ports import Clock, LogBounds, NewPosition, RawSpan, Splitter, State
@@ -125,7 +125,6 @@ class SourceIntake:
             stored = await self.state.load(keys)
         found: dict[Consumer, Position] = {}
         for key, position in stored.items():
-            self.halted.pop(key, None)
             if (fit := await self._examined(key, position, bounds)) is not None:
                 found[key.consumer] = fit
         return found
@@ -158,8 +157,9 @@ class SourceIntake:
         where = {"asset": key.consumer, "source": key.source_partition.source, "source_partition": key.source_partition.number}
         match verdict:
             case Halted():
+                if self.halted.get(key) != verdict.message:  # it is looked at again every few seconds
+                    logger.error(verdict.message, extra={"event": "source_halted", **where})
                 self.halted[key] = verdict.message
-                logger.error(verdict.message, extra={"event": "source_halted", **where})
                 return None
             case Lost():
                 message = f"{key.source_partition}: offsets {verdict.lo} to {verdict.hi} were gone before {key.consumer} had read them."
@@ -169,8 +169,9 @@ class SourceIntake:
             case Anew():
                 await self.state.reset(key, verdict.floor, bounds.topic_id, "earliest", "the broker keeps nothing: another log")
             case _:
-                return position
-        return (await self.state.load([key])).get(key)
+                pass
+        self.halted.pop(key, None)
+        return position if isinstance(verdict, Fits) else (await self.state.load([key])).get(key)
 
     def _arrived_at(self, raw: RawSpan) -> float:
         """What was in the log at assignment has waited since its record's time, so a service that dies every 25 s still commits."""

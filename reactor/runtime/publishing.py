@@ -16,7 +16,7 @@ import anyio
 
 from reactor.domain.scripts import Routing
 from reactor.domain.spans import Consumer, Position, PositionClaim, PositionKey, SourcePartition
-from reactor.errors import Outage
+from reactor.errors import Conflict, Outage
 from reactor.ports import Clock, NewPosition, Publisher, State
 from reactor.telemetry import Telemetry
 
@@ -65,7 +65,7 @@ class Publishing:
                     await self._hold()
                 backoff_seconds = BACKOFF_MIN_SECONDS
                 await self.sleep(1.0)
-            except Outage as error:
+            except (Outage, Conflict) as error:
                 self.telemetry.events_published.labels(self.name, "failed").inc()
                 logger.warning("publisher %s waits: %s", self.name, error, extra={"event": "publisher_away", "publisher": self.name})
                 await self.sleep(backoff_seconds)
