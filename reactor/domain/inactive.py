@@ -36,7 +36,7 @@ INACTIVE: Final = (
     Inactive("on", "native triggers", _input(lambda i: i.asset is None)),
     Inactive("on", "datatables", _input(lambda i: i.edge.uri.startswith("datatable:"))),
     Inactive("on", "topics by a pattern", _input(lambda i: i.edge.kind == "kafka" and "*" in i.edge.uri)),
-    Inactive("on", "`format=` other than json", _input(lambda i: i.edge.kind == "kafka" and i.edge.format not in {None, "json"})),
+    Inactive("on", "`format=` other than json and raw", _input(lambda i: i.edge.kind == "kafka" and i.edge.format not in {None, "json", "raw"})),
     Inactive("materialize", "histories", _target(lambda m: m.strategy == "scd2")),
     Inactive("materialize", "`manual`", _target(lambda m: m.strategy == "manual")),
     Inactive("materialize", "`on_schema_change=` other than warn", _target(lambda m: m.on_schema_change != "warn")),
