@@ -22,13 +22,12 @@ import anyio
 
 from reactor.core.effects import Committed, Deferred, Failed, Outcome, Refused, StartRun, Ticket, WriteAgain
 from reactor.domain.events import RunRequested
-from reactor.domain.partitions import window
 from reactor.domain.runs import new_run_id
 from reactor.domain.spans import UNROUTED, PositionClaim, Token
 from reactor.errors import Conflict, Outage, RunBlocked, RunFailed
 from reactor.ports import Clock, Epoch, NewRun, PartitionClaim, PartitionTokens, State
 from reactor.runtime.outages import until_it_answers
-from reactor.runtime.triggers import events_of, trigger_of
+from reactor.runtime.triggers import bounds_of, events_of, trigger_of
 from reactor.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
@@ -205,5 +204,5 @@ def _lease(start: StartRun) -> str:
 def _partition(start: StartRun, asset_partition: str, tokens: PartitionTokens) -> PartitionClaim:
     """Append from `batch` names no token (its position guards it), nor does a slice that only goes to quarantine."""
     compare = not start.script.appends_batch and asset_partition != UNROUTED
-    begin, end = window(start.script.header.partitioned, asset_partition) if asset_partition else (None, None)
+    begin, end = bounds_of(start.script.header.partitioned, asset_partition)
     return PartitionClaim(asset_partition, compare, tokens.tokens.get(asset_partition) if compare else None, begin, end)

@@ -167,7 +167,7 @@ class SourceIntake:
                 await self.state.record_gap(key, verdict.lo, verdict.hi, "retention passed the position")
                 await self.state.settle([verdict.claim])
             case Anew():
-                await self.state.reset(key, verdict.floor, bounds.topic_id, "earliest", "the broker keeps nothing: another log")
+                await self.state.reset(key, verdict.floor, bounds.topic_id, "earliest", "the broker keeps nothing: another log", believed=position.token)
             case _:
                 pass
         self.halted.pop(key, None)

@@ -21,6 +21,7 @@ from reactor.domain.scripts import Script
 from reactor.ports import Clock, State
 from reactor.runtime.executor import Executor
 from reactor.runtime.hands import ExternalFeeding, Feeding, Hands, QueueFeeding
+from reactor.runtime.health import Probe
 from reactor.runtime.loop import Loop
 from reactor.runtime.publishing import Publishing
 from reactor.runtime.supervision import for_ever, periodically
@@ -42,6 +43,7 @@ class Service:
     executor: Executor
     state: State
     liveness: Liveness
+    probe: Probe
     clock: Clock
     telemetry: Telemetry
     feedings: Mapping[tuple[str, str], Feeding]

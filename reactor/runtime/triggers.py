@@ -10,12 +10,24 @@ from reactor.core.effects import StartRun
 from reactor.domain.events import AssetUpdated, RunRequested, SourceEvent
 from reactor.domain.partitions import window
 from reactor.domain.runs import CHAIN_MAX, Reason, RunId, Trigger, UpstreamSnapshot
+from reactor.domain.scripts import Partitioning
 from reactor.domain.spans import WHOLE
 
 
 def rfc3339(at: float) -> str:
     """POSIX seconds as RFC 3339 UTC with milliseconds."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def bounds_of(partitioned: Partitioning | None, asset_partition: str) -> tuple[str | None, str | None]:
+    """The window of an asset partition as payloads say it: RFC 3339 UTC with milliseconds; None for dynamic or none."""
+    begin, end = window(partitioned, asset_partition) if asset_partition else (None, None)
+    return begin and _milliseconds(begin), end and _milliseconds(end)
+
+
+def _milliseconds(instant: str) -> str:
+    whole, _, fraction = instant.removesuffix("Z").partition(".")
+    return f"{whole}.{fraction[:3]:0<3}Z"
 
 
 def events_of(start: StartRun) -> Iterator[SourceEvent]:
@@ -48,7 +60,7 @@ def trigger_of(start: StartRun, run_id: RunId, now: float, upstream: Sequence[Up
     updates = [e for e in events if isinstance(e, AssetUpdated)]
     requests = [e for e in events if isinstance(e, RunRequested)]
     alone = start.slices[0].asset_partition if len(start.slices) == 1 else WHOLE
-    begin, end = window(start.script.header.partitioned, alone) if alone else (None, None)
+    begin, end = bounds_of(start.script.header.partitioned, alone)
     positions = tuple(_positions(start))
     root = next((e.root_run_id or e.run_id for e in reversed(updates) if e.run_id), None)
     return Trigger(
