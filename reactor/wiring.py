@@ -15,7 +15,6 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from anyio import to_thread
 
@@ -26,16 +25,16 @@ from reactor import __version__
 from reactor.core.effects import StartRun
 from reactor.core.engine import Engine
 from reactor.core.lanes import Limits
-from reactor.core.reading import Producers
 from reactor.domain.assets import LakeTable
 from reactor.domain.scripts import Script
-from reactor.domain.spans import inbox_of, outbox_of
+from reactor.domain.spans import SourcePartition, inbox_of, outbox_of
 from reactor.embedded import running
-from reactor.errors import UsageError
+from reactor.errors import Outage, UsageError
 from reactor.lake.ducklake import DuckLake
-from reactor.lake.session import LakeSettings
+from reactor.lake.session import InstanceSettings, LakeSettings
 from reactor.lake.split import ArrowSplitter
-from reactor.ports import Epoch, Lake, Publisher, Source
+from reactor.ports import Epoch, Lake, LogBounds, Publisher, Source
+from reactor.project import Project
 from reactor.runtime.committing import Committer, ManagedWork
 from reactor.runtime.executor import Executor, Work
 from reactor.runtime.hands import ExternalFeeding, Feeding, QueueFeeding
@@ -46,9 +45,12 @@ from reactor.runtime.publishing import Publishing, wanted_by
 from reactor.runtime.queues import QueueSource
 from reactor.runtime.service import Service
 from reactor.runtime.starts import PositionStarts
-from reactor.settings import Settings
 from reactor.state.postgres import PostgresState
 from reactor.telemetry import Telemetry
+
+
+__all__ = ["Instead", "Parts", "Project", "WallClock", "duck_lake", "inbox_lease", "kafka_connection", "lake_settings", "log_bounds", "opened_service",
+           "opened_state", "state_url"]  # fmt: skip
 
 
 class WallClock:
@@ -63,32 +65,13 @@ class WallClock:
         return self._last
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
-    """A folder with its settings and the scripts that may run. `producers`: asset → how its producer partitions it."""
-
-    folder: Path
-    settings: Settings
-    scripts: Sequence[Script]
-    producers: Producers = field(default_factory=dict)
-
-    @property
-    def private_folder(self) -> Path:
-        """Where embedded parts, lakes by default and kept files lie."""
-        return self.folder / ".reactor"
-
-    def tagged(self, tags: Collection[str]) -> Sequence[Script]:
-        """The scripts that a replica started with these tags runs; no tags: all."""
-        return [s for s in self.scripts if not tags or (s.header.tag or "") in tags]
-
-
 def state_url(project: Project) -> str:
-    """Where the database is. Raises `UsageError` if it is the embedded one and nobody runs it."""
+    """Where the database is. Raises `Outage` if it is the embedded one and nobody runs it."""
     if not project.settings.state.embedded:
         return project.settings.state.url.reveal()
     found = running.state_url(project.private_folder)
     if found is None:
-        raise UsageError(
+        raise Outage(
             "the embedded PostgreSQL of this project is not running",
             hint="`reactor dev` starts it and serves; or set [state] url in reactor.toml to a PostgreSQL of yours",
         )
@@ -96,13 +79,13 @@ def state_url(project: Project) -> str:
 
 
 def kafka_connection(project: Project, cluster: str) -> KafkaConnection:
-    """How a configured cluster is reached. Raises `UsageError` like `state_url`."""
+    """How a configured cluster is reached. Raises `Outage` like `state_url`."""
     k = project.settings.kafka[cluster]
     servers: str | None = k.bootstrap_servers
     if k.embedded:
         servers = running.bootstrap_servers(project.private_folder)
         if servers is None:
-            raise UsageError(
+            raise Outage(
                 "the embedded broker of this project is not running",
                 hint=f"`reactor dev` starts it and serves; or set [kafka.{cluster}] bootstrap_servers in reactor.toml to brokers of yours",
             )
@@ -110,6 +93,27 @@ def kafka_connection(project: Project, cluster: str) -> KafkaConnection:
         cluster, servers or "", k.security_protocol, k.sasl_mechanism, k.sasl_username, k.sasl_password.reveal() if k.sasl_password else None,
         k.ca_path, k.certificate_path, k.key_path,
     )
+
+
+def lake_settings(project: Project, url: str) -> InstanceSettings:
+    """How DuckDB opens the lakes, for whoever looks at them from outside of a run."""
+    s = project.settings
+    lakes = {name: LakeSettings(lake.data_path) for name, lake in s.lakes.named.items()}
+    return InstanceSettings(url, lakes, s.lakes.default, s.resources.memory_limit_bytes, s.resources.threads, s.resources.temp_path)
+
+
+async def log_bounds(project: Project, partitions: Collection[SourcePartition]) -> Mapping[SourcePartition, LogBounds]:
+    """What topics hold now; one that does not exist is missing. Raises `Outage`."""
+    clusters = {p.source.removeprefix("kafka://").partition("/")[0] for p in partitions}
+    found: dict[SourcePartition, LogBounds] = {}
+    for cluster in clusters:
+        mine = [p for p in partitions if p.source.startswith(f"kafka://{cluster}/")]
+        source = KafkaSource(kafka_connection(project, cluster), "", {p.source for p in mine}, clock=WallClock())
+        try:
+            found |= await source.bounds(mine)
+        finally:
+            await source.close()
+    return found
 
 
 def duck_lake(project: Project, url: str) -> DuckLake:
@@ -123,10 +127,11 @@ def duck_lake(project: Project, url: str) -> DuckLake:
 
 
 @asynccontextmanager
-async def opened_state(project: Project, replica: str = "") -> AsyncIterator[PostgresState]:
-    """The state, migrated. Raises `Outage`, `UsageError`."""
+async def opened_state(project: Project, replica: str = "", *, migrating: bool = True) -> AsyncIterator[PostgresState]:
+    """The state, migrated; `migrating` False is for who only looks. Raises `Outage`, `UsageError`, `StateForbids` (not migrated yet)."""
     s = project.settings
-    state = await PostgresState.open(state_url(project), installation=s.installation, workspace=s.workspace, replica=replica)
+    state = await PostgresState.open(
+        state_url(project), installation=s.installation, workspace=s.workspace, replica=replica, migrating=migrating)
     try:
         yield state
     finally:
@@ -161,16 +166,17 @@ class Parts:
 @asynccontextmanager
 async def opened_service(
     project: Project, *, tags: Collection[str] = (), streams: bool = True, only: Collection[str] = (), instead: Instead = Instead(),
+    telemetry: Telemetry | None = None,
 ) -> AsyncIterator[Service]:
     """A service that is ready to `run`, and is closed afterwards.
 
-    `streams` False: neither topics nor publishers, for a process that only carries out what was asked for by hand. `only`: these scripts.
-    Raises `Outage`, `UsageError`.
+    `streams` False: neither topics, outbox nor publishers, for a process that only carries out what was asked for by hand. `only`: these
+    scripts. `telemetry`: whose metrics are counted on. Raises `Outage`, `UsageError`.
     """
     holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
     async with opened_state(project, holder) as state:
         lake = await to_thread.run_sync(duck_lake, project, state_url(project))
-        parts = Parts(project, state, instead.lake(lake), instead, holder, WallClock(), Telemetry(__version__))
+        parts = Parts(project, state, instead.lake(lake), instead, holder, WallClock(), telemetry or Telemetry(__version__))
         try:
             for name, settings in project.settings.lakes.named.items():
                 await state.watch_lake(name, watch_external=settings.watch_external)
@@ -191,7 +197,7 @@ async def _service(parts: Parts, scripts: Sequence[Script], *, streams: bool) ->
     for script in scripts:
         parts.telemetry.know_asset(script.consumer)
     return Service(
-        engine=engine, loop=loop, executor=_executor(parts, loop, await state.epoch()), state=state, liveness=state, clock=parts.clock,
+        engine=engine, loop=loop, executor=_executor(parts, loop, await state.epoch()), state=state, liveness=state, probe=state, clock=parts.clock,
         telemetry=parts.telemetry, feedings=_feedings(parts, loop, scripts, streams=streams),
         publishers=_publishers(parts) if streams else [], drain_seconds=settings.run.drain_seconds, scripts=scripts, producers=parts.project.producers,
     )
@@ -236,7 +242,7 @@ def _feedings(parts: Parts, loop: Loop, scripts: Sequence[Script], *, streams: b
         )
 
     for tag in {s.header.tag or "" for s in scripts}:
-        for queue in _queues(parts, tag):
+        for queue in _queues(parts, tag, streams=streams):
             feedings[tag, queue.partition.source] = QueueFeeding(queue, intake(tag))
     for (cluster, tag), topics in _topics(scripts).items() if streams else ():
         group = settings.group_id(cluster) + (f"-{tag}" if tag else "")
@@ -264,12 +270,16 @@ def _topics(scripts: Sequence[Script]) -> Mapping[tuple[str, str], set[str]]:
     return topics
 
 
-def _queues(parts: Parts, tag: str) -> Sequence[QueueSource]:
+def _queues(parts: Parts, tag: str, *, streams: bool) -> Sequence[QueueSource]:
     state, workspace = parts.state, parts.project.settings.workspace
-    return [
-        QueueSource(outbox_of(workspace), f"outbox:{tag}", parts.holder, state, parts.clock, state.read_outbox, state.outbox_next),
-        QueueSource(inbox_of(workspace), f"inbox:{tag}", parts.holder, state, parts.clock, state.read_inbox, state.inbox_next),
-    ]
+    inbox = QueueSource(inbox_of(workspace), inbox_lease(tag), parts.holder, state, parts.clock, state.read_inbox, state.inbox_next)
+    outbox = QueueSource(outbox_of(workspace), f"outbox:{tag}", parts.holder, state, parts.clock, state.read_outbox, state.outbox_next)
+    return [inbox, outbox] if streams else [inbox]
+
+
+def inbox_lease(tag: str) -> str:
+    """Who holds it carries out what is asked of the scripts with this tag."""
+    return f"inbox:{tag}"
 
 
 def _publishers(parts: Parts) -> Sequence[Publishing]:

@@ -1,1 +1,27 @@
-"""To come."""
+"""The command line.
+
+    argv ─▶ entry (finds the verb) ─▶ call (flags, time limit, Ctrl-C) ─▶ a verb ─▶ answers
+                                                                          └─▶ an error ─▶ failures (exit code, problem+json)
+
+One file for each group of verbs, and in it thin functions that typer reads: they take a `Call` and what the user wrote, ask the rooms through
+`reactor.project` and `reactor.wiring`, and answer. Nothing is decided here that a run or the API would have to decide too.
+
+*Authority.* The state says what has happened, the lake what rows there are, `check_project` what a script is. A verb only asks, but for these:
+`run` writes a request into the inbox, like anybody who asks for a run; `positions reset` moves positions by `State.reset`; `init` writes files.
+
+*Manners* (conventions 7). stdout is the result and nothing else. With `--json` it is one line, an envelope with the schema's name; errors are
+problem+json on stderr. An error says where, why, and what to do next. Who looks only migrates nothing and writes nothing. `check`, `compile`,
+`init` and `list` need no database.
+
+*Failure.* Errors of the house become exit codes at the very border (`failures`): 0 done, 1 failed or forbidden by the state, 2 usage, settings,
+script, 3 a dependency does not answer, 4 timeout or cancelled, 130 Ctrl-C. The first Ctrl-C ends in order, the second at once.
+
+*Processes.* `serve` never starts a part. `dev` starts the embedded ones and `serve` as a child (`supervisor`). Other verbs start the project's
+PostgreSQL for their own duration if it is embedded and does not run (`database`). A verb's module is imported when it is called: an editor
+asks `check` at every keystroke.
+"""
+
+from reactor.cli.entry import main
+
+__all__ = ["main"]
+"""The door: what `pyproject.toml` names."""

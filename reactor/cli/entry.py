@@ -1,0 +1,112 @@
+"""`reactor`: finds the verb, runs it, and turns whatever happens into an exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
+
+import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
+
+from reactor import __version__
+from reactor.cli import answers
+from reactor.cli.call import Flags, flagged, verbs
+from reactor.cli.failures import DONE, FAILED, Failure, TimedOut, failure_of
+
+
+class Verb(NamedTuple):
+    """Where a verb is written, and what the list of verbs says of it: nothing is imported for a verb that is not called."""
+
+    module: str
+    says: str
+
+
+VERBS: Mapping[str, Verb] = {
+    "init": Verb("reactor.cli.init", "Write a small working project."),
+    "check": Verb("reactor.cli.check", "Judge all scripts, without a database or a broker."),
+    "compile": Verb("reactor.cli.compile", "Show the SQL that a run would execute."),
+    "list": Verb("reactor.cli.list", "Show the scripts and what they materialize."),
+    "dev": Verb("reactor.cli.dev", "Start a private PostgreSQL and broker, and serve."),
+    "serve": Verb("reactor.cli.serve", "Run the scripts whenever their sources change."),
+    "run": Verb("reactor.cli.run", "Run one script now."),
+    "query": Verb("reactor.cli.query", "Look at rows of the lakes."),
+    "runs": Verb("reactor.cli.runs", "What has run."),
+    "events": Verb("reactor.cli.events", "What was committed, and told."),
+    "positions": Verb("reactor.cli.positions", "How far sources have been read."),
+}
+
+
+class LateCommand(TyperCommand):
+    """A verb in the list of verbs; its module is imported when it is called."""
+
+    def __init__(self, name: str, found: Verb) -> None:
+        super().__init__(name, help=found.says, rich_markup_mode=None)
+        self._module = found.module
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - handed through to a class that typer keeps private
+        """The context of the real command."""
+        return typer.main.get_command(import_module(self._module).app).make_context(*args, **kwargs)
+
+
+class Verbs(TyperGroup):
+    """All verbs, in the order of `VERBS`."""
+
+    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - typer's own
+        super().__init__(**attributes)
+        for name, found in VERBS.items():
+            self.add_command(LateCommand(name, found))
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"reactor {__version__}")
+        raise typer.Exit
+
+
+def _reactor(ctx: typer.Context, flags: Flags, **_: object) -> None:
+    """Events in, fresh and correct tables out: Kafka topics become lake tables, exactly once, and every new version is the next event.
+
+    Each verb says more: reactor <verb> --help. Exit codes: 0 done, 1 failed, 2 usage, settings or script, 3 a dependency does not answer,
+    4 timeout, 130 Ctrl-C.
+    """
+    ctx.obj = flags
+
+
+def _version_option(
+    version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_show_version, help="The version.")] = False,
+) -> None:
+    """What typer reads `--version` from."""
+
+
+def command() -> Callable[..., int | None]:
+    """The whole command line."""
+    app = verbs()
+    app.callback(cls=Verbs)(flagged(_reactor, inspect.signature(_version_option, eval_str=True).parameters.values()))
+    return typer.main.get_command(app).main
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line (default: this process's) and return its exit code."""
+    given = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    try:
+        return command()(args=given, prog_name="reactor", standalone_mode=False) or DONE
+    except BrokenPipeError:  # whoever read the result has had enough
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the flush at exit
+        return FAILED
+    except (Exception, asyncio.CancelledError, KeyboardInterrupt, TimedOut) as error:  # noqa: BLE001 - the border
+        return told(failure_of(error), as_json="--json" in given)
+
+
+def told(failure: Failure, *, as_json: bool) -> int:
+    """Say it on stderr; its exit code."""
+    if as_json:
+        print(failure.problem, file=sys.stderr)  # noqa: T201 - one line of JSON
+    else:
+        answers.say(failure.text, color="--no-color" not in sys.argv)
+    return failure.exit_code
