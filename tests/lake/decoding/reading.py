@@ -60,8 +60,21 @@ def decoded(values: Sequence[bytes | str | None], columns: Sequence[BatchColumn]
     return Decoded(rows, rejects)
 
 
-def one(value: bytes | str, type_: str) -> str | None | tuple[str]:
+def one(value: bytes | str, type_: str) -> str | tuple[str] | None:
     """The cell of `{"a": <value>}` in a column `a` of a type, or (reason,)."""
     text = value.encode() if isinstance(value, str) else value
     found = decoded([b'{"a":7}', b'{"a":' + text + b"}", b'{"a":7}'], [BatchColumn("a", type_)])
     return found.rows[1]["a"] if 1 in found.rows else (found.rejects[1][0],)
+
+
+def span_records(
+    values: Sequence[str | bytes | None], *, headers: Sequence[Sequence[tuple[str, str | bytes | None]]] | None = None, timestamps: Sequence[int | None] | None = None,
+) -> pa.Table:
+    """Records as a span holds them."""
+    count = len(values)
+    lists = [[{"name": name, "value": text.encode() if isinstance(text, str) else text} for name, text in own] for own in headers or [[]] * count]
+    return pa.table({
+        "offset": pa.array(range(count), pa.int64()), "timestamp": pa.array(timestamps or [0] * count, pa.timestamp("ms", "UTC")),
+        "key": pa.nulls(count, pa.binary()), "value": pa.array([v.encode() if isinstance(v, str) else v for v in values], pa.binary()),
+        "headers": pa.array(lists, HEADERS),
+    })  # fmt: skip

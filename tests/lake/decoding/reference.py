@@ -2,18 +2,19 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
 from fractions import Fraction
+from math import isinf
 from typing import NoReturn
 
 NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?")
 BLANKS = " \t\n\r"
 DEPTH_MAX = 1024
 ISO = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]+))?)?(?:[Zz]|( ?)([+-])([0-9]{2})(?::?([0-9]{2}))?)?)?")
-EPOCH = datetime(1970, 1, 1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Rejected(Exception):
@@ -120,36 +121,34 @@ def parse(value: bytes) -> Node:
 
 
 def exact(number: str) -> Fraction:
-    sign, whole, fraction, power = NUMBER.fullmatch(number).groups()  # type: ignore[union-attr]
+    sign, whole, fraction, power = NUMBER.findall(number)[0]
     value = Fraction(int(whole + (fraction or ""))) * Fraction(10) ** (int(power or 0) - len(fraction or ""))
     return -value if sign else value
 
 
 def number_of(node: Node) -> Fraction:
-    if node.kind in ("number", "string") and NUMBER.fullmatch(node.text):
-        return exact(node.text)
-    raise Rejected("wrong_type", None)
+    return exact(node.text) if node.kind in ("number", "string") and NUMBER.fullmatch(node.text) else wrong()
 
 
 def instant(node: Node) -> int:
     """Nanoseconds since 1970 UTC, cut."""
     if node.kind not in ("number", "string"):
-        raise Rejected("wrong_type", None)
+        wrong()
     if NUMBER.fullmatch(node.text):
         value = exact(node.text)
         unit = next((10 ** (9 - 3 * i) for i, below in enumerate((10**11, 10**14, 10**17)) if abs(value) < below), 1)
         return (value * unit).__floor__()
     found = ISO.fullmatch(node.text)
     if not found:
-        raise Rejected("wrong_type", None)
+        wrong()
     year, month, day, hour, minute, second, fraction, _, sign, east_hours, east_minutes = found.groups()
     if int(east_hours or 0) > 23 or int(east_minutes or 0) > 59:
-        _wrong()
+        wrong()
     cycle = 146_097 if year == "0000" else 0  # `datetime` has no year 0, which is a leap year like 400
     try:
-        moment = datetime(int(year) or 400, int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
+        moment = datetime(int(year) or 400, int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), tzinfo=UTC)
     except ValueError:
-        _wrong()
+        wrong()
     seconds = (moment - EPOCH) // timedelta(seconds=1) - cycle * 86_400
     east = int(east_hours or 0) * 3600 + int(east_minutes or 0) * 60
     return (seconds - (-east if sign == "-" else east)) * 10**9 + int((fraction or "0")[:9].ljust(9, "0"))
@@ -158,57 +157,77 @@ def instant(node: Node) -> int:
 MICROS_MIN, MICROS_END = -62_135_596_800_000_000, 253_402_300_800_000_000
 
 
+def integer(node: Node, type_: str) -> int:
+    value, width = number_of(node), {"TINY": 8, "SMALL": 16, "": 32, "BIG": 64, "HUGE": 128}[type_.removeprefix("U").removesuffix("INTEGER").removesuffix("INT")]
+    if value.denominator != 1:
+        wrong()
+    low, high = (0, 2**width) if type_.startswith("U") else (-(2 ** (width - 1)), 2 ** (width - 1))
+    return int(value) if low <= value < high else beyond()
+
+
+def decimal(node: Node, type_: str) -> Decimal:
+    precision, scale = map(int, re.findall("[0-9]+", type_))
+    value = number_of(node)
+    units = abs(value) * 10**scale
+    rounded = int(units) + (units - int(units) >= Fraction(1, 2))
+    if rounded >= 10**precision:
+        beyond()
+    return Decimal(-rounded if value < 0 else rounded).scaleb(-scale, Context(prec=50))
+
+
+def double(node: Node, _type: str) -> float:
+    number_of(node)
+    value = float(node.text)
+    return beyond() if isinf(value) else value
+
+
+def boolean(node: Node, _type: str) -> bool:
+    return node.kind == "true" if node.kind in ("true", "false") else wrong()
+
+
+def text(node: Node, type_: str) -> str:
+    return node.text if node.kind == "string" and type_ == "VARCHAR" else node.raw
+
+
+def moment(node: Node, type_: str) -> int:
+    nanos = instant(node)
+    if not MICROS_MIN <= nanos // 1000 < MICROS_END:
+        beyond()
+    return wrong() if type_ == "DATE" and nanos % (86_400 * 10**9) else nanos // 1000
+
+
+def items(node: Node, type_: str) -> list[object]:
+    return [cell(item, type_.removesuffix("[]")) for _, item in node.members] if node.kind == "array" else wrong()
+
+
+CELLS: list[tuple[str, Callable[[Node, str], object]]] = [
+    (r".*\[\]", items), (r".*INT(EGER)?", integer), ("DECIMAL.*", decimal), ("DOUBLE", double), ("BOOLEAN", boolean), ("VARCHAR|JSON", text), ("DATE|TIMESTAMP.*", moment),
+]  # fmt: skip
+
+
 def cell(node: Node, type_: str) -> object:
     """The value in a column of a type, times as microseconds since 1970 UTC. Raises Rejected."""
     if node.kind == "null":
         return None
-    bits = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
-    if type_.removeprefix("U") in bits:
-        value, width = number_of(node), bits[type_.removeprefix("U")]
-        if value.denominator != 1:
-            raise Rejected("wrong_type", None)
-        low, high = (0, 2**width) if type_.startswith("U") else (-(2 ** (width - 1)), 2 ** (width - 1))
-        return int(value) if low <= value < high else _beyond()
-    if type_.startswith("DECIMAL"):
-        precision, scale = map(int, re.findall("[0-9]+", type_))
-        value = number_of(node)
-        units = abs(value) * 10**scale
-        rounded = int(units) + (units - int(units) >= Fraction(1, 2))
-        if rounded >= 10**precision:
-            _beyond()
-        return Decimal(-rounded if value < 0 else rounded).scaleb(-scale, Context(prec=50))
-    if type_ == "DOUBLE":
-        number_of(node)
-        value = float(node.text)
-        return value if abs(value) != float("inf") else _beyond()
-    if type_ == "BOOLEAN":
-        return node.kind == "true" if node.kind in ("true", "false") else _wrong()
-    if type_ == "VARCHAR":
-        return node.text if node.kind == "string" else node.raw
-    if type_ == "JSON":
-        return node.raw
-    if type_ in ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "DATE"):
-        nanos = instant(node)
-        if not MICROS_MIN <= nanos // 1000 < MICROS_END:
-            _beyond()
-        moment = EPOCH + timedelta(microseconds=nanos // 1000)
-        if type_ == "DATE":
-            return moment.date() if nanos % (86_400 * 10**9) == 0 else _wrong()
-        return moment if type_ == "TIMESTAMP" else moment.replace(tzinfo=UTC)
-    if type_.endswith("[]"):
-        return [cell(item, type_[:-2]) for _, item in node.members] if node.kind == "array" else _wrong()
-    raise AssertionError(type_)
+    return next(made for pattern, made in CELLS if re.fullmatch(pattern, type_))(node, type_)
 
 
-def _wrong() -> NoReturn:
+def wrong() -> NoReturn:
     raise Rejected("wrong_type", None)
 
 
-def _beyond() -> NoReturn:
+def beyond() -> NoReturn:
     raise Rejected("out_of_range", None)
 
 
 PRECEDENCE = ("duplicate_key", "wrong_type", "out_of_range")
+
+
+def member(node: Node, name: str, type_: str) -> object:
+    found = [value for own, value in node.members if own == name]
+    if len(found) > 1:
+        raise Rejected("duplicate_key", None)
+    return cell(found[0], type_) if found else None
 
 
 def row(value: bytes, columns: Sequence[tuple[str, str]]) -> dict[str, object]:
@@ -217,16 +236,21 @@ def row(value: bytes, columns: Sequence[tuple[str, str]]) -> dict[str, object]:
     if node.kind != "object":
         raise Rejected("not_object", None)
     cells: dict[str, object] = {}
-    faults: list[tuple[int, int, str, str]] = []
+    faults: list[tuple[int, int, str]] = []
     for i, (name, type_) in enumerate(columns):
-        found = [member for own, member in node.members if own == name]
         try:
-            if len(found) > 1:
-                raise Rejected("duplicate_key", None)
-            cells[name] = cell(found[0], type_) if found else None
+            cells[name] = member(node, name, type_)
         except Rejected as rejected:
-            faults.append((PRECEDENCE.index(rejected.args[0]), i, rejected.args[0], name))
+            faults.append((PRECEDENCE.index(rejected.args[0]), i, name))
     if faults:
-        _, _, reason, name = min(faults)
-        raise Rejected(reason, name)
+        reason, _, name = min(faults)
+        raise Rejected(PRECEDENCE[reason], name)
     return cells
+
+
+def outcome(value: bytes, columns: Sequence[tuple[str, str]]) -> dict[str, object] | tuple[str, str | None]:
+    """The cells of a record, or (reason, column)."""
+    try:
+        return row(value, columns)
+    except Rejected as rejected:
+        return (rejected.args[0], rejected.args[1])

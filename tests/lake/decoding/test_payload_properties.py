@@ -48,7 +48,7 @@ def escaped(text: str, how: int) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-strings = st.builds(escaped, spelt.filter(lambda text: text.isprintable() or True), st.integers(0, 2))
+strings = st.builds(escaped, spelt, st.integers(0, 2))
 scalars = st.one_of(numbers, strings, st.sampled_from(["true", "false", "null"]))
 blanks = st.sampled_from(["", "", "", " ", "\t\n\r "])
 
@@ -58,18 +58,33 @@ def container(opening: str, closing: str, items: list[str], blank: str) -> str:
 
 
 def containers(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    members = st.builds(lambda name, value: f"{name}:{value}", strings, inner)
+    pairs = st.builds("{}:{}".format, strings, inner)
     return st.one_of(
         st.builds(container, st.just("["), st.just("]"), st.lists(inner, max_size=4), blanks),
-        st.builds(container, st.just("{"), st.just("}"), st.lists(members, max_size=4), blanks),
+        st.builds(container, st.just("{"), st.just("}"), st.lists(pairs, max_size=4), blanks),
     )
 
 
-values = st.recursive(scalars, containers, max_leaves=8)
-names = st.builds(escaped, st.sampled_from([name for name, _ in COLUMNS] + ["x", "B", ""]), st.integers(0, 2))
-member = st.builds("{}{}:{}{}".format, names, blanks, blanks, values)
-objects = st.builds(container, st.just("{"), st.just("}"), st.lists(member, max_size=6), blanks)
-documents = st.builds("{}{}".format, st.sampled_from(["", "", "", "\ufeff"]), objects).map(lambda text: text.encode("utf-8", "surrogatepass"))
+values = st.recursive(scalars, containers, max_leaves=6)
+whole = st.one_of(st.integers(-300, 300), st.integers(-(2**64), 2**64)).map(str)
+LIKELY = {
+    "BIGINT": whole, "UTINYINT": st.integers(0, 256).map(str), "HUGEINT": st.integers(-(2**127) - 1, 2**127).map(str), "BOOLEAN": st.sampled_from(["true", "false"]),
+    "DATE": days.map(json.dumps), "BIGINT[]": st.builds(container, st.just("["), st.just("]"), st.lists(whole, max_size=4), blanks),
+}  # fmt: skip
+instants = st.one_of(numbers, st.builds("{}{}{}".format, days, clocks, zones).map(json.dumps))
+
+
+@st.composite
+def members(draw: st.DrawFn) -> str:
+    """A member: mostly a declared one, mostly with a value of its type."""
+    name, type_ = draw(st.sampled_from([*COLUMNS, *COLUMNS, ("x", "JSON"), ("B", "JSON"), ("", "JSON")]))
+    likely = LIKELY.get(type_, numbers if type_.startswith("D") else instants if type_.startswith("T") else values)
+    value = draw(st.one_of(likely, likely, likely, likely, values))
+    return escaped(name, draw(st.sampled_from([2, 2, 2, 0, 1]))) + draw(blanks) + ":" + draw(blanks) + value
+
+
+objects = st.builds(container, st.just("{"), st.just("}"), st.lists(members(), max_size=5), blanks)
+documents = st.builds("{}{}".format, st.sampled_from(["", "", "", "\ufeff"]), objects).map(str.encode)
 
 
 @st.composite
@@ -83,7 +98,7 @@ def broken(draw: st.DrawFn) -> bytes:
     return bytes(text)
 
 
-payloads = st.one_of(documents, documents, broken(), st.binary(max_size=20), values.map(lambda text: text.encode("utf-8", "surrogatepass")))
+payloads = st.one_of(documents, documents, documents, documents, broken(), st.binary(max_size=20), values.map(str.encode))
 
 
 @settings(max_examples=150, deadline=None)
@@ -94,28 +109,30 @@ def test_every_record_is_read_as_the_rules_say(batch: list[bytes]) -> None:
         cells = ", ".join(READ.get(type_, "{}").format('"' + name.replace('"', '""') + '"') for name, type_ in COLUMNS)
         rows = {n: dict(zip((name for name, _ in COLUMNS), found, strict=True)) for n, *found in own.execute(f"SELECT _row, {cells} FROM good").fetchall()}
         rejects = {n: (reason, column) for n, reason, column in own.execute("SELECT * FROM bad").fetchall()}
-    for n, value in enumerate(batch):
-        try:
-            expected = reference.row(value, COLUMNS)
-        except reference.Rejected as rejected:
-            assert n not in rows
-            assert rejects[n] == rejected.args
-        else:
-            assert n not in rejects
-            assert rows[n] == expected
+    assert [rejects.get(n) or rows.get(n) for n in range(len(batch))] == [reference.outcome(value, COLUMNS) for value in batch]
+    assert len(rows) + len(rejects) == len(batch)
+
+
+def refused(word: str) -> None:
+    raise ValueError(word)
+
+
+def parses(value: bytes) -> bool:
+    """Whether the standard library takes it, once its liberties are taken away."""
+    try:
+        read = json.loads(value.decode().removeprefix("\ufeff"), parse_constant=refused, parse_int=str)
+        json.dumps(read, ensure_ascii=False).encode()
+    except ValueError:
+        return False
+    return True
 
 
 @settings(max_examples=200, deadline=None)
 @given(payloads)
-def test_the_reference_reads_what_the_standard_library_reads(value: bytes) -> None:
-    try:
-        json.loads(value.decode().removeprefix("\ufeff"), parse_constant=lambda word: [][1]).__repr__().encode()
-        said = True
-    except (ValueError, IndexError):
-        said = False
+def test_the_plain_reading_takes_what_the_standard_library_takes(value: bytes) -> None:
     try:
         reference.parse(value)
-        own = True
+        taken = True
     except reference.Rejected:
-        own = False
-    assert own == said
+        taken = False
+    assert taken == parses(value)
