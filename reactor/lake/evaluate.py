@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import duckdb
 
 from reactor.errors import RunBlocked
+from reactor.lake.session import leave
 from reactor.lake.statements.quoting import identifier
 from reactor.lake.statements.script_text import ScriptText, attaches
 from reactor.lake.statements.staging import DELETED_OUTPUT, STAGE, Latest, Selected, batch_view, mark_deletes, selections, stage
@@ -90,7 +91,7 @@ def evaluate(cursor: duckdb.DuckDBPyConnection, work: Work, attaching: AbstractC
         try:
             return _evaluate(cursor, work)
         finally:
-            cursor.execute("USE memory")
+            leave(cursor)
             for name in _databases(cursor) - before:
                 cursor.execute(f"DETACH {identifier(name)}")
 

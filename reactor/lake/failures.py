@@ -8,18 +8,17 @@ the message and the run's result both.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import duckdb
 
 from reactor.errors import Conflict, Outage, ReactorError, RunBlocked, RunFailed
 
+_QUOTING = 'Failed to execute query "'
 _REFUSED = ("reactor RF001:", "reactor RF002:", "Transaction conflict", "could not serialize access", "deadlock detected", "lock timeout")
 _CONNECTION = (
     "Unable to connect to Postgres", "connection to server", "server closed the connection", "terminating connection", "no connection to the server",
     "SSL connection has been closed", "could not receive data", "could not send data", "the database system is", "too many clients",
-    'Failed to execute query "ROLLBACK"', "Could not establish connection", "Connection error", "Could not connect",
+    'Failed to commit: Failed to execute query "', "Could not establish connection", "Connection error", "Could not connect",
 )  # fmt: skip
 _STORAGE = {
     "No space left on device": "the disk is full",
@@ -45,14 +44,13 @@ def masked(text: str) -> str:
 def classified(error: duckdb.Error, doing: str) -> ReactorError:
     """What went wrong while `doing` something (`evaluating the SELECT`), as one of our errors."""
     text = masked(str(error))
-    said = text.split("\n\nLINE ")[0].split('Failed to execute query "', 1)
-    head = said[0] if len(said) == 1 or not said[1].startswith("ROLLBACK") else text
-    if any(word in text for word in _REFUSED):
+    said = _without_sql(text)
+    if any(word in said for word in _REFUSED):
         return Conflict(f"{doing}: another writer was first", hint=text)
-    if any(word in head for word in _CONNECTION) or isinstance(error, (duckdb.FatalException, duckdb.HTTPException)):
+    if any(word in said for word in _CONNECTION) or isinstance(error, (duckdb.FatalException, duckdb.HTTPException)):
         return Outage(f"{doing}: no connection, or it was lost", hint=text)
     for word, meaning in _STORAGE.items():
-        if word in head:
+        if word in said:
             return Outage(f"{doing}: {meaning}", hint=text)
     kind = type(error).__name__.removesuffix("Exception")
     if isinstance(error, _AS_WRITTEN):
@@ -60,10 +58,7 @@ def classified(error: duckdb.Error, doing: str) -> ReactorError:
     return RunFailed(f"{doing}: {kind} error", hint=text)
 
 
-@contextmanager
-def translated(doing: str) -> Iterator[None]:
-    """Errors of DuckDB inside become ours."""
-    try:
-        yield
-    except duckdb.Error as error:
-        raise classified(error, doing) from error
+def _without_sql(text: str) -> str:
+    """`… Failed to execute query "<SQL>": <what PostgreSQL says>`, and behind it all `LINE 1: <SQL>`."""
+    before, quoting, behind = text.partition("\n\nLINE ")[0].partition(_QUOTING)
+    return before + quoting + behind.rpartition('": ')[2] if quoting else before

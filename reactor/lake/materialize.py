@@ -21,14 +21,14 @@ from reactor.domain.runs import PartitionCounts, RunId
 from reactor.domain.spans import UNROUTED
 from reactor.errors import Conflict, Outage, ReactorError, RunBlocked
 from reactor.lake.evaluate import Evaluated
-from reactor.lake.fit import Fitted, shape_of
+from reactor.lake.fit import Fitted
 from reactor.lake.keep import Keep, Kept, Named
 from reactor.lake.quarantine import Quarantine
-from reactor.lake.session import Instance, reset
+from reactor.lake.session import Instance, leave
 from reactor.lake.statements import checking, plan, writing
-from reactor.lake.statements.plan import Target
+from reactor.lake.statements.plan import Shape, Target
 from reactor.lake.statements.quoting import identifier
-from reactor.lake.tables import Existing, look, new_folder
+from reactor.lake.tables import Existing, columns_of, new_folder
 from reactor.ports import Drift, SchemaVersion, Written
 
 AUTHOR = "reactor"
@@ -143,7 +143,7 @@ class StagedRun:
     def _begin(self, run_id: RunId) -> None:
         if self._instance.retired:
             raise Outage("the lakes were attached anew", hint="the rows are staged again")
-        reset(self._cursor, self._instance.settings.default_lake)
+        leave(self._cursor)
         self._began_at, self._folders = time.time(), set()
         self._cursor.execute("BEGIN")
         self._open = True
@@ -162,6 +162,7 @@ class StagedRun:
         if c.evaluated is None:
             return
         try:
+            leave(self._cursor)
             self._cursor.execute("BEGIN")
             self._open = True
             self._say(SETUP_MARK)
@@ -182,16 +183,14 @@ class StagedRun:
         return Written(changed=counts is not None or c.quarantine.rows > 0, counts=counts or nothing)
 
     def _write_quarantine(self, quarantine: Quarantine, run_id: RunId) -> None:
-        existing = look(self._cursor, quarantine.table)
-        if existing is None:
+        if quarantine.folder is None:
             self._cursor.execute(quarantine.create())
         self._cursor.execute(quarantine.insert(run_id))
-        self._note_folder(quarantine.table, existing)
+        self._note_folder(quarantine.table, quarantine.folder)
 
-    def _note_folder(self, table: LakeTable, existing: Existing | None) -> None:
-        """Where the new files of a table lie; of one that is made here only its files tell."""
-        folder = existing.folder if existing else new_folder(self._cursor, table)
-        if folder is not None:
+    def _note_folder(self, table: LakeTable, known: str | None) -> None:
+        """Where the new files of a table lie; of one that is new its files tell."""
+        if (folder := known or new_folder(self._cursor, table)) is not None:
             self._folders.add(folder)
 
     def _write_table(self) -> tuple[PartitionCounts, ...] | None:
@@ -200,9 +199,8 @@ class StagedRun:
         evaluated, fitted = c.evaluated, c.fitted
         if evaluated is None or fitted is None:
             return None
-        existing = self._same_shape(fitted)
-        shape = shape_of(c.to, existing, fitted.columns)
-        if shape == "same" and existing and self._unchanged(existing, fitted):
+        shape = self._shape_now(fitted)
+        if shape == "same" and c.existing and self._unchanged(c.existing, fitted):
             return None
         deleted = self._count(f"SELECT count(*) FROM {c.to.table.sql}") if shape == "other" else 0
         inserted = 0
@@ -213,15 +211,16 @@ class StagedRun:
                 deleted += self._count(statement) if statement.startswith("DELETE") else self._run(statement)
         if shape == "same" and not inserted and not deleted:
             return None
-        self._note_folder(c.to.table, existing if shape == "same" else None)
+        self._note_folder(c.to.table, c.existing.folder if c.existing and shape == "same" else None)
         return self._by_slice(inserted, deleted)
 
-    def _same_shape(self, fitted: Fitted) -> Existing | None:
-        """The target as it is now. Raises Conflict if the staged rows no longer fit it."""
-        now = look(self._cursor, self._contents.to.table)
-        before = self._contents.existing
-        if (now and now.columns) == (before and before.columns) or (now and now.columns == fitted.columns):
-            return now
+    def _shape_now(self, fitted: Fitted) -> Shape:
+        """What stands at the target's name by now. Raises Conflict if the staged rows no longer fit it."""
+        now, before = columns_of(self._cursor, self._contents.to.table), self._contents.existing
+        if now == (before and (before.columns, before.sliced)):
+            return fitted.shape
+        if before is None and now == (fitted.columns, self._contents.to.asset_partition is not None):
+            return "same"  # another replica made it
         self._outdated = True
         raise Conflict(f"{self._contents.to.table.uri} has changed its columns since the rows were staged", hint="they are staged again")
 

@@ -69,15 +69,16 @@ def keep_bytes(cursor: duckdb.DuckDBPyConnection) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """What a run sets aside: `rows` records of one asset."""
+    """What a run sets aside: `rows` records of one asset. `folder`: of the table, where it was there already."""
 
     table: LakeTable
     asset: str
     rows: int
+    folder: str | None = None
 
     def create(self) -> str:
-        """Make the table."""
-        return f"CREATE TABLE {self.table.sql} ({_COLUMNS})"
+        """Make the table, if it is the lake's first."""
+        return f"CREATE TABLE IF NOT EXISTS {self.table.sql} ({_COLUMNS})"
 
     def insert(self, run_id: RunId) -> str:
         """The records of a run."""

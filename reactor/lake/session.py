@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import duckdb
 
-from reactor.errors import Outage, ReactorError, UsageError
+from reactor.errors import Outage, ReactorError, StateForbids, UsageError
 from reactor.lake.failures import broken, classified, masked
 from reactor.lake.statements.quoting import identifier, literal
 
@@ -161,22 +161,27 @@ class Instance:
             self._root.execute(f"CALL {identifier(name)}.set_option('hive_file_pattern', false)")
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
-        """A cursor in UTC whose database is the default lake. It goes back by `release`. Raises Outage once the instance is retired."""
+        """A cursor in UTC, outside of all lakes. It goes back by `release`. Raises Outage once the instance is retired."""
         with self._lock:
             if self._retired:
                 raise Outage("the lakes are being attached anew")
             cursor = self._root.cursor()
             self._lent.add(cursor)
         try:
-            reset(cursor, self.settings.default_lake)
+            leave(cursor)
         except duckdb.Error as error:
             self.release(cursor)
             raise self.seen(error, "opening a session") from error
         return cursor
 
+    def enter(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Make the default lake the cursor's database, as scripts know it."""
+        cursor.execute(f"USE {identifier(f'lake_{self.settings.default_lake}')}")
+
     def release(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Close a cursor, and the instance with it if it was the last one of a retired instance."""
         with suppress(duckdb.Error):
+            cursor.interrupt()  # a query that Ctrl-C has left goes on otherwise, and close waits for it
             cursor.close()
         with self._lock:
             self._lent.discard(cursor)
@@ -189,6 +194,7 @@ class Instance:
         """A cursor for a look; errors are translated."""
         cursor = self.cursor()
         try:
+            self.enter(cursor)
             yield cursor
         except duckdb.Error as error:
             raise self.seen(error, doing) from error
@@ -226,10 +232,13 @@ class Instance:
             self._root.close()
 
 
-def reset(cursor: duckdb.DuckDBPyConnection, default_lake: str) -> None:
-    """The session's settings, whatever a script has made of them."""
+def leave(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Undo what a script has made of the session's settings, and leave its database.
+
+    Within a lake every name is looked up in its catalog, over the network; and `register` does not release the interpreter's lock meanwhile.
+    """
     cursor.execute("SET TimeZone = 'UTC'")
-    cursor.execute(f"USE {identifier(f'lake_{default_lake}')}")
+    cursor.execute("USE memory")
 
 
 def _config(settings: InstanceSettings) -> dict[str, str | bool | int | float | list[str]]:
@@ -251,6 +260,8 @@ def _not_attached(error: duckdb.Error, lake: str) -> ReactorError:
     if "catalog version" in text:
         return UsageError(f"lake `{lake}`: its catalog has another version than this DuckLake: {text.split('. To')[0]}",
                           hint="reactor maintain --migrate-catalog, when no older reader is left")
+    if "creating a new DuckLake is explicitly disabled" in text:
+        return StateForbids(f"lake `{lake}` does not exist yet: nothing has been written into it", hint="`reactor serve` makes it, and so does `reactor run`")
     if "DATA_PATH parameter" in text:
         return UsageError(f"lake `{lake}`: {text.splitlines()[0]}", hint="the data path of a lake cannot change: set the one in the catalog")
     return classified(error, f"attaching lake `{lake}`")

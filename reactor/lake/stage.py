@@ -12,7 +12,7 @@ from reactor.lake.fit import fit
 from reactor.lake.keep import Keep, Named
 from reactor.lake.materialize import Contents, StagedRun
 from reactor.lake.quarantine import REJECTS, Quarantine, judged, keep_bytes, quarantine_table
-from reactor.lake.session import Instance
+from reactor.lake.session import Instance, leave
 from reactor.lake.statements import checking, plan
 from reactor.lake.statements.plan import Target
 from reactor.lake.statements.quoting import identifier
@@ -44,8 +44,10 @@ def _staged(instance: Instance, cursor: duckdb.DuckDBPyConnection, order: StageO
     if order.replace_slice and script.body.reads_batch:
         raise RunBlocked(f"{script.path} reads `batch`, so a slice cannot be made again from what one run sees", hint="positions reset")
     batch = gather(cursor, script, order.slices) if script.body.reads_batch else None
+    instance.enter(cursor)
     work = Work(ScriptText(script), routed, batch.records if batch else None)
     evaluated = evaluate(cursor, work, instance.attaching) if routed else None
+    leave(cursor)
     existing = look(cursor, to.table)
     _admit(cursor, to, existing)
     fitted = fit(cursor, to, existing, evaluated, REJECTS) if evaluated else None
@@ -53,12 +55,19 @@ def _staged(instance: Instance, cursor: duckdb.DuckDBPyConnection, order: StageO
     rows = _count(cursor, f"SELECT count(*) FROM temp.{identifier(STAGE)}") if evaluated else 0
     warnings = _checked_keys(cursor, to) if evaluated else ()
     outcomes = _outcomes(batch, rejected, rows, evaluated) if batch else {}
-    if rejected:
-        keep_bytes(cursor)
+    quarantine = _quarantine(cursor, to, rejected)
     if batch:
         forget(cursor)
-    quarantine = Quarantine(quarantine_table(to.table), to.materialize.asset, rejected)
     return Contents(slices, to, evaluated, fitted, existing, rows, quarantine, outcomes, warnings, skip_unchanged)
+
+
+def _quarantine(cursor: duckdb.DuckDBPyConnection, to: Target, rejected: int) -> Quarantine:
+    table = quarantine_table(to.table)
+    if not rejected:
+        return Quarantine(table, to.materialize.asset, 0)
+    keep_bytes(cursor)
+    existing = look(cursor, table)
+    return Quarantine(table, to.materialize.asset, rejected, existing.folder if existing else None)
 
 
 def _outcomes(batch: Batch, rejected: int, rows: int, evaluated: Evaluated | None) -> dict[str, int]:

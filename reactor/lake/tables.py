@@ -56,26 +56,37 @@ def metadata_schema(catalog: str) -> str:
     return '"' + catalog.replace('"', '""') + '"'
 
 
-def look(cursor: duckdb.DuckDBPyConnection, table: LakeTable) -> Existing | None:
-    """The table or view of that name; None if there is none. Raises `duckdb.Error`."""
+def columns_of(cursor: duckdb.DuckDBPyConnection, table: LakeTable) -> tuple[Columns, bool] | None:
+    """Its columns without the hidden one, and whether it has that; None if there is no such table. Raises `duckdb.Error`."""
     try:
         described = cursor.execute(f"DESCRIBE {table.sql}").fetchall()
     except duckdb.CatalogException:
+        return None
+    columns = tuple((str(row[0]), str(row[1])) for row in described)
+    visible = tuple(column for column in columns if column[0].lower() != SLICE)
+    return visible, len(visible) < len(columns)
+
+
+def look(cursor: duckdb.DuckDBPyConnection, table: LakeTable) -> Existing | None:
+    """The table or view of that name; None if there is none. Raises `duckdb.Error`.
+
+    Not within a transaction that writes: it asks over a connection of its own, which then would have to commit as well.
+    """
+    described = columns_of(cursor, table)
+    if described is None:
         return None
     facts = _FACTS.format(
         meta=metadata_schema(table.catalog), made_here=literal(MADE_HERE), mark=literal(MARK_START), table=literal(table.table), schema=literal(table.schema)
     )
     found = cursor.execute(metadata_query(table.catalog, facts)).fetchone()
-    columns = tuple((str(row[0]), str(row[1])) for row in described)
-    visible = tuple(column for column in columns if column[0].lower() != SLICE)
     if found is None:
-        return Existing(visible, sliced=len(visible) < len(columns), uuid=None, folder=None, made_here=False)
+        return Existing(*described, uuid=None, folder=None, made_here=False)
     uuid, inside, folder, made_here = found
-    return Existing(visible, len(visible) < len(columns), UUID(uuid), folder if inside else None, bool(made_here))
+    return Existing(*described, UUID(uuid), folder if inside else None, bool(made_here))
 
 
 def new_folder(cursor: duckdb.DuckDBPyConnection, table: LakeTable) -> str | None:
-    """The folder of a table that the open transaction has made; None while it has no file."""
+    """The folder of a table that is as new as the open transaction; None while it has no file."""
     row = cursor.execute(f"SELECT filename FROM {table.sql} LIMIT 1").fetchone()
     return str(row[0]).rpartition("/")[0] if row else None
 

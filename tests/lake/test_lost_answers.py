@@ -1,0 +1,186 @@
+"""A COMMIT whose answer is lost: DuckLake deletes what it wrote, and the lake has it all the same (commit.md 7)."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from reactor.errors import Outage, UsageError
+from reactor.lake.ducklake import DuckLake
+from reactor.lake.keep import KEEP_SECONDS, Keep, Kept
+from reactor.lake.materialize import StagedRun
+from reactor.lake.session import LakeSettings
+from tests.lake.driving import DYNAMIC, Bench, a_run, managed, orders, raw_span
+from tests.parts.cut_commit import CommitCutter
+from tests.parts.postgres import value
+
+
+@contextmanager
+def cutter(url: str) -> Iterator[CommitCutter]:
+    """The proxy, on an event loop of its own: the lake blocks."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    proxy = CommitCutter(url)
+    asyncio.run_coroutine_threadsafe(proxy.__aenter__(), loop).result()
+    try:
+        yield proxy
+    finally:
+        asyncio.run_coroutine_threadsafe(proxy.__aexit__(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def lakes(folder: Path) -> dict[str, LakeSettings]:
+    return {"main": LakeSettings(str(folder / "main"))}
+
+
+@pytest.fixture
+def cut(database: str, tmp_path: Path) -> Iterator[tuple[Bench, CommitCutter]]:
+    """A lake that reaches PostgreSQL through the proxy."""
+    with cutter(database) as proxy:
+        lake = DuckLake(postgres_url=proxy.url, lakes=lakes(tmp_path), threads=1)
+        yield Bench(lake, database), proxy
+        lake.close()
+
+
+def runs_of(bench: Bench) -> int:
+    return int(str(value(bench.url, "SELECT count(*) FROM lake_main.ducklake_snapshot_changes WHERE commit_extra_info LIKE '%\"run\"%'")))
+
+
+def lost(bench: Bench, proxy: CommitCutter, staged: StagedRun, side: str = "after") -> None:
+    before = runs_of(bench)
+    staged.write(a_run())
+    proxy.arm(side)  # type: ignore[arg-type]
+    with pytest.raises(Outage):
+        staged.commit()
+    assert runs_of(bench) - before == (side == "after")
+
+
+def kept(tmp_path: Path) -> list[Path]:
+    return list((tmp_path / ".main.keep").rglob("*.parquet"))
+
+
+COLUMNS = [("k", "VARCHAR"), ("v", "INTEGER")]
+
+
+def test_every_kind_of_write_is_whole_after_a_lost_answer(cut: tuple[Bench, CommitCutter], tmp_path: Path) -> None:
+    bench, proxy = cut
+    append = managed("SELECT k, v FROM batch", "append", batch=COLUMNS)
+    merge = managed("SELECT 'a' AS k, 20 AS v UNION ALL SELECT 'c', 3", "merge", key=["k"])
+    replace = managed("SELECT 'z' AS k, {partition} AS p", asset="ducklake://main/odd$name", partitioned=DYNAMIC)
+    steps = [
+        bench.lake.stage(orders(append, raw_span([b'{"k":"a","v":1}', b'{"k":"b","v":2}', b"{"]))[0]),
+        None, bench.stage(replace, "a b/ž"), None,
+    ]  # fmt: skip
+    for step in steps:
+        staged = step or bench.stage(merge)
+        lost(bench, proxy, staged)
+        assert kept(tmp_path)
+        staged.settled(committed=True)
+        staged.close()
+        assert not kept(tmp_path)
+    assert bench.texts("SELECT k, v FROM t") == [["a", "20"], ["b", "2"], ["c", "3"]]
+    assert bench.rows("SELECT reason, value FROM _reactor_quarantine") == [("not_json", b"{")]
+    assert bench.rows('SELECT k, p FROM "odd$name"') == [("z", "a b/ž")]
+
+
+def test_a_lost_commit_leaves_nothing_and_is_written_again(cut: tuple[Bench, CommitCutter], tmp_path: Path) -> None:
+    bench, proxy = cut
+    staged = bench.stage(managed("SELECT 1 AS a", "append"))
+    lost(bench, proxy, staged, "before")
+    staged.settled(committed=False)
+    assert not kept(tmp_path)
+    assert not list((tmp_path / "main").rglob("*.parquet"))
+    staged.write(a_run())
+    staged.commit()
+    staged.settled(committed=True)
+    assert bench.rows("SELECT * FROM t") == [(1,)]
+
+
+def test_the_next_start_repairs_what_a_crash_left(cut: tuple[Bench, CommitCutter], tmp_path: Path) -> None:
+    bench, proxy = cut
+    lost(bench, proxy, bench.stage(managed("SELECT range AS a FROM range(10)")))
+    assert not list((tmp_path / "main").rglob("*.parquet"))
+    again = DuckLake(postgres_url=bench.url, lakes=lakes(tmp_path))
+    assert Bench(again, bench.url).rows("SELECT count(*), sum(a) FROM t") == [(10, 45)]
+    (folder,) = (tmp_path / ".main.keep").iterdir()
+    os.utime(folder, (folder.stat().st_mtime - KEEP_SECONDS - 1,) * 2)
+    assert (again.sweep(), kept(tmp_path)) == (0, [])
+    again.close()
+
+
+def test_a_commit_that_nobody_waits_for_any_more_is_looked_after(cut: tuple[Bench, CommitCutter], tmp_path: Path) -> None:
+    """Its instance was given up meanwhile, and the answer is lost when COMMIT comes back at last."""
+    bench, proxy = cut
+    staged = bench.stage(managed("SELECT 1 AS a"))
+    staged.write(a_run())
+    bench.lake.rebuild()
+    proxy.arm("after")
+    with pytest.raises(Outage):
+        staged.commit()
+    assert bench.rows("SELECT * FROM t") == [(1,)]
+    assert kept(tmp_path)  # for nobody has said how the run ended
+    staged.settled(committed=True)
+    assert not kept(tmp_path)
+    staged.close()
+
+
+def test_the_mutant_that_keeps_no_files_loses_them(cut: tuple[Bench, CommitCutter], tmp_path: Path) -> None:
+    bench, proxy = cut
+    bench.lake._keeps.clear()
+    staged = bench.stage(managed("SELECT 1 AS a"))
+    lost(bench, proxy, staged)
+    staged.settled(committed=True)
+    assert not list((tmp_path / "main").rglob("*.parquet"))
+    with pytest.raises(Exception, match="parquet"):
+        bench.rows("SELECT * FROM t")
+
+
+NEW = "ducklake-01a22914-0930-770d-a93a-f1dc8befab88.parquet"
+NEWER_DELETES = "ducklake-01a22914-0931-770d-a93a-f1dc8befab88-delete.parquet"
+OLD = "ducklake-01a22913-0930-770d-a93a-f1dc8befab88.parquet"
+
+
+@pytest.fixture
+def keep(tmp_path: Path) -> Keep:
+    (tmp_path / "lake" / "main" / "t").mkdir(parents=True)
+    for name in (NEW, NEWER_DELETES, OLD, "other.parquet"):
+        (tmp_path / "lake" / "main" / "t" / name).write_text(name)
+    return Keep(tmp_path / "lake", tmp_path / "keep")
+
+
+def hold(keep: Keep) -> Kept:
+    return keep.hold(a_run(), ["main/t", "main/t", "main/none"], int("01a229140930", 16) / 1000)
+
+
+def test_only_new_files_are_held(keep: Keep) -> None:
+    assert {file.name for file in hold(keep).files} == {NEW, NEWER_DELETES}
+
+
+def test_only_what_the_catalog_names_comes_back(keep: Keep, tmp_path: Path) -> None:
+    held, folder = hold(keep), tmp_path / "lake" / "main" / "t"
+    assert keep.restore(held, lambda names: names) == 0
+    (folder / NEW).unlink()
+    (folder / NEWER_DELETES).unlink()
+    assert keep.restore(held, lambda names: {NEW} & set(names)) == 1
+    assert (folder / NEW).read_text() == NEW
+    assert not (folder / NEWER_DELETES).exists()
+    keep.drop(held)
+    assert not held.folder.exists()
+
+
+def test_where_files_cannot_be_kept(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    with pytest.raises(UsageError, match="inside the lake's data path"):
+        Keep(tmp_path / "lake", tmp_path / "lake" / "keep")
+    if Path("/dev/shm").is_dir() and Path("/dev/shm").stat().st_dev != tmp_path.stat().st_dev:  # noqa: S108 - another file system
+        folder = Path("/dev/shm") / f"reactor-{os.getpid()}"  # noqa: S108 - another file system
+        with pytest.raises(UsageError, match="same file system"):
+            Keep(tmp_path / "lake", folder)
+        folder.rmdir()
