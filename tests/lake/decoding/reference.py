@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import partial
 from math import isinf
 from typing import NoReturn
 
@@ -197,11 +198,38 @@ def moment(node: Node, type_: str) -> int:
 
 
 def items(node: Node, type_: str) -> list[object]:
-    return [cell(item, type_.removesuffix("[]")) for _, item in node.members] if node.kind == "array" else wrong()
+    return gathered([partial(cell, item, type_.removesuffix("[]")) for _, item in node.members]) if node.kind == "array" else wrong()
 
 
+def fields(node: Node, type_: str) -> dict[str, object]:
+    declared = re.findall(r"(\w+) (\w+)", type_.removeprefix("STRUCT"))
+    found = gathered([partial(member, node, name, own) for name, own in declared]) if node.kind == "object" else wrong()
+    return dict(zip((name for name, _ in declared), found, strict=True))
+
+
+def entries(node: Node, type_: str) -> dict[str, object]:
+    held = type_.removeprefix("MAP(VARCHAR, ").removesuffix(")")
+    found = gathered([partial(member, node, name, held) for name, _ in node.members]) if node.kind == "object" else wrong()
+    return dict(zip((name for name, _ in node.members), found, strict=True))
+
+
+def gathered(cells: Sequence[Callable[[], object]]) -> list[object]:
+    """All of them, or the gravest reason against one."""
+    found: list[object] = []
+    reasons: list[str] = []
+    for make in cells:
+        try:
+            found.append(make())
+        except Rejected as rejected:
+            reasons.append(rejected.args[0])
+    if reasons:
+        raise Rejected(min(reasons, key=PRECEDENCE.index), None)
+    return found
+
+
+PRECEDENCE = ("duplicate_key", "wrong_type", "out_of_range")
 CELLS: list[tuple[str, Callable[[Node, str], object]]] = [
-    (r".*\[\]", items), (r".*INT(EGER)?", integer), ("DECIMAL.*", decimal), ("DOUBLE", double), ("BOOLEAN", boolean), ("VARCHAR|JSON", text), ("DATE|TIMESTAMP.*", moment),
+    (r".*\[\]", items), (r"STRUCT\(.*", fields), (r"MAP\(.*", entries), (r".*INT(EGER)?", integer), ("DECIMAL.*", decimal), ("DOUBLE", double), ("BOOLEAN", boolean), ("VARCHAR|JSON", text), ("DATE|TIMESTAMP.*", moment),
 ]  # fmt: skip
 
 
@@ -218,9 +246,6 @@ def wrong() -> NoReturn:
 
 def beyond() -> NoReturn:
     raise Rejected("out_of_range", None)
-
-
-PRECEDENCE = ("duplicate_key", "wrong_type", "out_of_range")
 
 
 def member(node: Node, name: str, type_: str) -> object:

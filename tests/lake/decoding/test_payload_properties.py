@@ -13,7 +13,7 @@ from tests.lake.decoding.reading import cursor, records
 
 COLUMNS = [
     ("a", "BIGINT"), ("b", "DECIMAL(12,2)"), ("c", "DOUBLE"), ("d", "VARCHAR"), ("e", "JSON"), ("f", "TIMESTAMP WITH TIME ZONE"), ("g", "DATE"),
-    ("h", "BOOLEAN"), ("i", "UTINYINT"), ("j", "DECIMAL(38,0)"), ("k", "HUGEINT"), ("l", "BIGINT[]"), ("ship.to \u00e9\"", "VARCHAR"), ("A ", "TIMESTAMP"),
+    ("h", "BOOLEAN"), ("i", "UTINYINT"), ("j", "DECIMAL(38,0)"), ("k", "HUGEINT"), ("l", "BIGINT[]"), ("m", "STRUCT(x BIGINT, y VARCHAR)[]"), ("n", "MAP(VARCHAR, DECIMAL(4,1))"), ("ship.to \u00e9\"", "VARCHAR"), ("A ", "TIMESTAMP"),
 ]  # fmt: skip
 DECLARED = [BatchColumn(name, type_) for name, type_ in COLUMNS]
 READ = {"DATE": "epoch_us({}::TIMESTAMP)", "TIMESTAMP": "epoch_us({})", "TIMESTAMP WITH TIME ZONE": "epoch_us({})"}
@@ -66,10 +66,18 @@ def containers(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 values = st.recursive(scalars, containers, max_leaves=6)
+def pairs_of(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """An object whose members may be x and y."""
+    names = st.sampled_from(['"x"', '"y"', '"\\u0078"', '"z"'])
+    return st.builds(container, st.just("{"), st.just("}"), st.lists(st.builds("{}:{}".format, names, inner), max_size=3), blanks)
+
+
 whole = st.one_of(st.integers(-300, 300), st.integers(-(2**64), 2**64)).map(str)
 LIKELY = {
     "BIGINT": whole, "UTINYINT": st.integers(0, 256).map(str), "HUGEINT": st.integers(-(2**127) - 1, 2**127).map(str), "BOOLEAN": st.sampled_from(["true", "false"]),
     "DATE": days.map(json.dumps), "BIGINT[]": st.builds(container, st.just("["), st.just("]"), st.lists(whole, max_size=4), blanks),
+    "STRUCT(x BIGINT, y VARCHAR)[]": st.builds(container, st.just("["), st.just("]"), st.lists(pairs_of(st.one_of(whole, values)), max_size=3), blanks),
+    "MAP(VARCHAR, DECIMAL(4,1))": pairs_of(st.one_of(st.integers(-1100, 1100).map(str), numbers)),
 }  # fmt: skip
 instants = st.one_of(numbers, st.builds("{}{}{}".format, days, clocks, zones).map(json.dumps))
 
