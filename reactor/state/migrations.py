@@ -70,6 +70,8 @@ async def require(connection: Connection) -> None:
 
 async def check(connection: Connection) -> int:
     """The version of the schema. Raises `UsageError` if it is newer than this binary."""
+    if await connection.fetchval("select to_regclass('reactor.migration')") is None:
+        return 0
     done = int(await connection.fetchval("select coalesce(max(version), 0) from reactor.migration"))
     known = len(shipped())
     if done > known:
