@@ -52,9 +52,10 @@ def bounded(type_: Declared) -> bool:
 
 def read(tokens: Tokens, type_: Declared, cursor: duckdb.DuckDBPyConnection) -> Column:
     """One value a token."""
-    once = tokens.having(~tokens.twice)
-    column = _READERS[type_.family](once, type_, cursor)
-    return Column(column.array, why.graver(np.where(tokens.twice, why.DUPLICATE_KEY, why.FINE).astype(np.uint8), column.reasons))
+    twice = tokens.twice
+    column = _READERS[type_.family](tokens.having(~twice), type_, cursor)
+    column.reasons[twice] = why.DUPLICATE_KEY
+    return column
 
 
 def _column(array: pa.Array, tokens: Tokens, fits: npt.NDArray[np.bool_]) -> Column:
@@ -152,9 +153,11 @@ def _map(tokens: Tokens, type_: Declared, cursor: duckdb.DuckDBPyConnection) -> 
     again = np.full(len(spelt), why.DUPLICATE_KEY, np.uint8)
     again[first] = why.FINE
     reasons = _gravest(why.graver(again, items.reasons), held.firsts)
-    array = pa.MapArray.from_arrays(pa.array(held.firsts.astype(np.int32)), names, items.array, mask=pa.array(~fits | (reasons != why.FINE)))
-    column = _column(array, tokens, fits)
-    return Column(column.array, why.graver(column.reasons, reasons))
+    if reasons.any():  # DuckDB would stop at a name that occurs twice
+        others = _map(tokens.having(reasons == why.FINE), type_, cursor)
+        return Column(others.array, why.graver(others.reasons, reasons))
+    offsets = pa.array(held.firsts.astype(np.int32), mask=np.append(~fits, np.False_))
+    return _column(pa.MapArray.from_arrays(offsets, names, items.array), tokens, fits)
 
 
 def _held(tokens: Tokens, type_: Declared, cursor: duckdb.DuckDBPyConnection) -> Column:
@@ -171,12 +174,11 @@ def _held(tokens: Tokens, type_: Declared, cursor: duckdb.DuckDBPyConnection) ->
 
 def _gravest(reasons: Reasons, firsts: npt.NDArray[np.int64]) -> Reasons:
     """Of the reasons of each container's items the one that counts."""
-    out = np.full(len(firsts) - 1, why.FINE, np.uint8)
     bad = np.flatnonzero(reasons != why.FINE)
-    parents = np.searchsorted(firsts, bad, side="right") - 1
-    for i in np.argsort(-reasons[bad].astype(np.int16), kind="stable"):
-        out[parents[i]] = reasons[bad[i]]
-    return out
+    worst = np.full(len(firsts) - 1, len(why.WORDS), np.uint8)
+    np.minimum.at(worst, np.searchsorted(firsts, bad, side="right") - 1, reasons[bad])
+    worst[worst == len(why.WORDS)] = why.FINE
+    return worst
 
 
 _READERS: dict[str, Callable[[Tokens, Declared, duckdb.DuckDBPyConnection], Column]] = {

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 
 import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from reactor.domain.scripts import BatchColumn
 from reactor.lake.decoding import grammar
@@ -21,8 +23,10 @@ from reactor.lake.decoding.tokens import Tokens, children, one_array, payloads, 
 from reactor.lake.decoding.types import Declared, declared
 from reactor.lake.statements.quoting import identifier
 
-ROWS_MAX = 50_000
-"""Rows that one thread reads at once: about what the caches and the memory of a loader hold."""
+PIECE_BYTES = 8 * 1024 * 1024
+"""Payloads that one thread reads at once; its own memory is some four times as much."""
+ROW_BYTES = 64
+"""What a record weighs in a piece beyond its payload."""
 
 _READ = "_reactor_read"
 _BOM = b"\xef\xbb\xbf"
@@ -111,7 +115,7 @@ class _Plan:
 
 def _in_threads(cursor: duckdb.DuckDBPyConnection, records: pa.Table, plan: _Plan) -> pa.Table:
     """Read pieces of the records side by side, as many as DuckDB has threads; each asks DuckDB with a cursor of its own."""
-    pieces = [records.slice(at, ROWS_MAX) for at in range(0, max(records.num_rows, 1), ROWS_MAX)]
+    pieces = _pieces(records)
     if len(pieces) == 1:
         return plan.read(cursor, records)
     (threads,) = cursor.execute("SELECT current_setting('threads')").fetchone() or (1,)
@@ -123,6 +127,14 @@ def _in_threads(cursor: duckdb.DuckDBPyConnection, records: pa.Table, plan: _Pla
 
     with ThreadPoolExecutor(threads, "decoding") as pool:
         return pa.concat_tables(pool.map(one, zip(cursors, pieces, strict=True)))
+
+
+def _pieces(records: pa.Table) -> list[pa.Table]:
+    """Cut where the payloads so far fill one more piece."""
+    weights = pc.binary_length(records["value"]).fill_null(0).to_numpy().astype(np.int64) + ROW_BYTES
+    filled = np.cumsum(weights) // PIECE_BYTES
+    bounds = [0, *(np.flatnonzero(np.diff(filled)) + 1), records.num_rows]
+    return [records.slice(lo, hi - lo) for lo, hi in pairwise(bounds)]
 
 
 def _without_bom(texts: Tokens) -> Tokens:
@@ -139,6 +151,6 @@ def _worst(reasons: Reasons, columns: Sequence[Column]) -> tuple[Reasons, npt.ND
     for column in columns:
         reasons = why.graver(reasons, column.reasons)
     fault = np.full(len(reasons), -1, np.int16)
-    for i, column in enumerate(columns):
-        fault[(fault < 0) & (reasons != why.FINE) & (column.reasons == reasons)] = i
+    for i in reversed(range(len(columns))):
+        fault[(columns[i].reasons == reasons) & (reasons != why.FINE)] = i
     return reasons, fault

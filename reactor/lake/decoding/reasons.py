@@ -24,4 +24,6 @@ def words(reasons: Reasons) -> pa.Array:
 
 def graver(one: Reasons, other: Reasons) -> Reasons:
     """Of two reasons for one row the one that counts: the order of WORDS is their precedence."""
+    if not other.any():
+        return one
     return np.where(one == FINE, other, np.where(other == FINE, one, np.minimum(one, other))).astype(np.uint8)

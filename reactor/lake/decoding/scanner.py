@@ -25,6 +25,7 @@ TWICE = 128
 """Added to the kind of a member that occurs more than once."""
 
 _VALUE, _NAME = 0, 1
+_NO_ROOM = 255
 
 
 @kernel
@@ -32,7 +33,7 @@ def scan(data: Bytes, froms: Places, tos: Places, present: Mask, room: int) -> t
     """Scan the texts `[froms[i], tos[i])` where `present`: (reasons, firsts, kinds, places). A text is FINE if it is one JSON object.
 
     The children of text `i`, an object or an array, are `firsts[i]` to `firsts[i + 1]` of `kinds[part, child]` and
-    `places[part, start or stop, child]`; the parts are value and name. `room`: at least one child for each comma and each text.
+    `places[part, start or stop, child]`; the parts are value and name. If they are more than `room`, `firsts` is empty and nothing holds.
     """
     reasons, objects, firsts = np.zeros(len(froms), np.uint8), np.zeros(DEPTH_MAX, np.bool_), np.zeros(len(froms) + 1, np.int64)
     kinds, places = np.zeros((2, room), np.uint8), np.zeros((2, 2, room), np.int64)
@@ -42,8 +43,13 @@ def scan(data: Bytes, froms: Places, tos: Places, present: Mask, room: int) -> t
             reasons[row] = EMPTY_VALUE
         elif present[row]:
             reasons[row], after = _scan_text(data, froms[row], tos[row], objects, kinds, places, firsts[row])
+            if reasons[row] == _NO_ROOM:
+                return reasons, firsts[:0], kinds, places
             if reasons[row] in (FINE, NOT_OBJECT):
                 firsts[row + 1] = after
+            else:  # what it left behind is no child of the next text
+                kinds[:, firsts[row] : after + 1] = grammar.ABSENT
+                places[:, :, firsts[row] : after + 1] = 0
     return reasons, firsts, kinds, places
 
 
@@ -68,14 +74,15 @@ def _scan_text(data: Bytes, at: int, end: int, objects: Mask, kinds: Kinds, plac
         elif state > grammar.REFUSED:
             part = _NAME if state == grammar.BEGIN_NAME else _VALUE
             if depth == 1:
+                if child == kinds.shape[1]:
+                    return _NO_ROOM, child
                 places[part, 0, child] = at
             if state >= grammar.OPEN_OBJECT:
                 if depth == DEPTH_MAX:
                     return NESTING_TOO_DEEP, child
                 if depth == 1:
                     kinds[part, child] = grammar.OBJECT if state == grammar.OPEN_OBJECT else grammar.ARRAY
-                elif depth == 0 and state == grammar.OPEN_OBJECT:
-                    reason = FINE
+                reason = FINE if depth == 0 and state == grammar.OPEN_OBJECT else reason
                 objects[depth] = state == grammar.OPEN_OBJECT
                 depth += 1
             state = int(grammar.NEXT[state, data[at]])

@@ -14,6 +14,9 @@ from reactor.lake.decoding import grammar, scanner
 from reactor.lake.decoding.reasons import NESTING_TOO_DEEP, NOT_JSON, NOT_UTF8, Reasons
 from reactor.lake.decoding.scanner import Bytes, Kinds, Mask, Places
 
+CHILDREN_GUESSED = 16
+"""Members or items of a container, on average; where they are more, a text is scanned again with room for them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
@@ -46,6 +49,8 @@ class Tokens:
 
     def having(self, rows: Mask) -> Tokens:
         """The same rows, ABSENT where `rows` is false."""
+        if rows.all():
+            return self
         return Tokens(self.data, np.where(rows, self.kinds, grammar.ABSENT).astype(np.uint8), self.starts, self.stops)
 
 
@@ -90,8 +95,11 @@ def payloads(values: pa.Array) -> tuple[Tokens, Mask]:
 def children(containers: Tokens, rows: Mask) -> tuple[Reasons, Children]:
     """Scan those of the texts that are among `rows`: (why each is no JSON object, what its top container holds). The others are FINE."""
     data, froms, tos = containers.data, containers.starts, containers.stops
-    room = int(np.count_nonzero(data == ord(","))) + len(froms)
+    room = CHILDREN_GUESSED * len(froms) + 1
     reasons, firsts, kinds, places = scanner.scan(data, froms, tos, rows, room)
+    while not len(firsts):
+        room *= 4
+        reasons, firsts, kinds, places = scanner.scan(data, froms, tos, rows, room)
     for row in np.flatnonzero((reasons == NOT_JSON) | (reasons == NESTING_TOO_DEEP)):
         if not _is_utf8(data[froms[row] : tos[row]]):
             reasons[row] = NOT_UTF8

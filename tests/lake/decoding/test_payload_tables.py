@@ -103,7 +103,7 @@ def test_no_records_and_no_columns_are_tables_too(text: str) -> None:
 def test_pieces_are_read_side_by_side_and_stay_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f'{{"a":{n},"b":[{n},{"1e3" if n % 3 else "1e30"}],"c":"{"x" * (n % 50)}"}}' if n % 7 else "nope" for n in range(500)]
     whole = decoded(texts, "a BIGINT, b BIGINT[], c VARCHAR")
-    monkeypatch.setattr(payload, "ROWS_MAX", 7)
+    monkeypatch.setattr(payload, "PIECE_BYTES", 700)
     pieces = decoded(texts, "a BIGINT, b BIGINT[], c VARCHAR")
     assert pieces == whole
     assert list(pieces.rows) == sorted(pieces.rows)
