@@ -33,7 +33,7 @@ CONNECTIONS_MAX = 32
 
 CONNECT_TIMEOUT_SECONDS = 10
 
-ATTACH_ATTEMPTS = 5
+ATTACH_ATTEMPTS = 10
 """Replicas that start at once on an empty database make its schema at once; all but one fail, and find it made."""
 
 _EXTENSIONS = ("ducklake", "postgres_scanner", "httpfs")
@@ -144,21 +144,26 @@ class Instance:
         options += ["READ_ONLY"] if self.settings.read_only else [f"DATA_PATH {literal(settings.location)}"]
         options += ["META_SECRET 'reactor_postgres'"] if secret else []
         statement = f"ATTACH {literal('ducklake:postgres:' + text)} AS {identifier(name)} ({', '.join(options)})"
-        for attempt in range(1, ATTACH_ATTEMPTS + 1):
-            try:
-                self._root.execute(statement)
-                break
-            except duckdb.Error as error:
-                if "already exists" not in str(error) or attempt == ATTACH_ATTEMPTS:
-                    raise _not_attached(error, lake) from error
-        if not self.settings.read_only:
-            self._flat_files(name)
+        try:
+            self._insist(statement, "already exists")
+            if not self.settings.read_only:
+                self._flat_files(name)
+        except duckdb.Error as error:
+            raise _not_attached(error, lake) from error
+
+    def _insist(self, statement: str, while_it_says: str, attempts: int = ATTACH_ATTEMPTS) -> None:
+        try:
+            self._root.execute(statement)
+        except duckdb.Error as error:
+            if while_it_says not in str(error) or attempts == 1:
+                raise
+            self._insist(statement, while_it_says, attempts - 1)
 
     def _flat_files(self, name: str) -> None:
         """Files lie in the table's folder, whatever their slice: a key of 512 bytes is no folder's name, and 10,000 slices are no folders."""
         known = self._root.execute(f"SELECT value FROM {identifier(name)}.options() WHERE option_name = 'hive_file_pattern'").fetchone()
         if known != ("false",):
-            self._root.execute(f"CALL {identifier(name)}.set_option('hive_file_pattern', false)")
+            self._insist(f"CALL {identifier(name)}.set_option('hive_file_pattern', false)", "could not serialize")
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """A cursor in UTC, outside of all lakes. It goes back by `release`. Raises Outage once the instance is retired."""
