@@ -4,13 +4,13 @@ import asyncio
 import importlib
 import inspect
 import sys
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 from rich.console import Console
 from rich.progress import Progress
@@ -18,6 +18,7 @@ from rich.progress import Progress
 from reactor.errors import UsageError
 from tests.cases import Case
 from tests.cases.files import BadCases, Kind, Pending, read_kinds, read_pending
+from tests.cases.together import raised
 from tests.parts import PartMissing, in_ci
 
 RUNNERS = "tests.cases.runners"
@@ -82,9 +83,23 @@ def run_ready(module: ModuleType, setup: Case, cases: Sequence[Case], report: Re
                     report.skip(case, str(missing).splitlines()[0])
                 done()
             return
+        if hasattr(module, "run_together"):
+            differences = run_together(module, loop, cases, setup, *arguments)
+            for case in cases:
+                report.record(case, differences[str(case["id"])])
+                done()
+            return
         for case in cases:
             report.record(case, run_case(module, loop, case, setup, *arguments))
             done()
+
+
+def run_together(module: ModuleType, loop: asyncio.Runner, cases: Sequence[Case], *arguments: object) -> Mapping[str, str | None]:
+    """What is wrong with each result by id, or None. What the runner itself raises is wrong with all of them."""
+    try:
+        return cast("Mapping[str, str | None]", loop.run(module.run_together(cases, *arguments)))
+    except Exception as error:  # noqa: BLE001  (no case has an answer then)
+        return {str(case["id"]): raised(error) for case in cases}
 
 
 def run_case(module: ModuleType, loop: asyncio.Runner, *arguments: object) -> str | None:
@@ -93,8 +108,7 @@ def run_case(module: ModuleType, loop: asyncio.Runner, *arguments: object) -> st
         result = module.run(*arguments)
         difference = loop.run(result) if inspect.iscoroutine(result) else result
     except Exception as error:  # noqa: BLE001  (whatever a runner raises is the failure of this case alone)
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        return f"raised {error!r} at {Path(place.filename).name}:{place.lineno}"
+        return raised(error)
     return None if difference is None else str(difference)
 
 

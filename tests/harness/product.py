@@ -60,7 +60,7 @@ class Run:
 class Product:
     """Scripts go in by `put`, replicas start, and what became of it is looked at from outside."""
 
-    def __init__(self, folder: Path, url: str, state: asyncpg.Connection, logs: ScriptedLogs, *, watch_external: bool) -> None:
+    def __init__(self, folder: Path, url: str, state: asyncpg.Pool, logs: ScriptedLogs, *, watch_external: bool) -> None:
         self.folder, self.url, self.logs = folder, url, logs
         self.lake_folder = folder / "lake" / "main"
         self.replicas: list[Replica] = []
@@ -222,8 +222,7 @@ async def opened_product(ground: Ground, *, logs: ScriptedLogs | None = None, wa
         url = await stack.enter_async_context(ground.database())
         folder = ground.folder / urlsplit(url).path.strip("/")
         folder.mkdir()
-        state = await asyncpg.connect(url, server_settings={"application_name": "test"})
-        stack.push_async_callback(state.close)
+        state = await stack.enter_async_context(asyncpg.create_pool(url, min_size=1, max_size=2, server_settings={"application_name": "test"}))
         product = Product(folder, url, state, logs or ScriptedLogs(), watch_external=watch_external)
         stack.push_async_callback(product.close)
         yield product

@@ -1,0 +1,60 @@
+"""Results beside what a case wants."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+
+Cells = Sequence[str | None]
+
+
+class Unknown(Exception):
+    """A case says something that its runner does not know."""
+
+
+def same_rows(got: Iterable[Cells], wanted: Iterable[Cells]) -> bool:
+    """As sets with multiplicity."""
+    return Counter(map(tuple, got)) == Counter(map(tuple, wanted))
+
+
+def same_cell(got: str | None, wanted: str | None, compare: str) -> bool:
+    """`compare`: empty for the text as it is, `… as JSON …` for the value, with the digits of every number, `text without blanks`."""
+    if got is None or wanted is None or not compare:
+        return got == wanted
+    if "JSON" in compare:
+        return _json(got) == _json(wanted)
+    if "without blanks" in compare:
+        return re.sub(r"\s", "", got) == re.sub(r"\s", "", wanted)
+    raise Unknown(f"runner does not know compare {compare!r}")
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text, parse_int=Decimal, parse_float=Decimal, object_pairs_hook=tuple)
+    except ValueError:
+        return text
+
+
+def unnamed(wanted: str, message: str, words: Iterable[str]) -> list[str]:
+    """A message is given by sense: which things the wanted text names and the message does not.
+
+    Things are numbers, words in capitals (types, QUALIFY), options (`latest=`), and those of `words` (names and cells of the case).
+    """
+    things = set(words) | set(re.findall(r"\b\d+\b|\b[A-Z][A-Z0-9_]+\b|\w+=", wanted))
+    return sorted(thing for thing in things if _holds(wanted, thing) and not _holds(message, thing))
+
+
+def _holds(text: str, thing: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(thing)}(?!\w)" if thing[-1:].isalnum() else re.escape(thing), text, re.IGNORECASE) is not None
+
+
+def unknown_fields(given: Iterable[str], known: Iterable[str]) -> None:
+    """A field that a runner would pass over makes its result worthless. Raises Unknown."""
+    if left := sorted(set(given) - set(known)):
+        raise Unknown(f"runner does not know {', '.join(left)}")
+
+
+def told(differences: Iterator[str]) -> str | None:
+    """All of them, or None."""
+    return "; ".join(differences) or None
