@@ -9,7 +9,7 @@ SETTINGS: Final = """\
 
 # A PostgreSQL of yours instead (an address with a password is a secret: only its place stands here):
 # [state]
-# url = "env:REACTOR_STATE"                   # postgresql://user:password@host:5432/database
+# url = "env:SHOP_STATE_URL"                  # postgresql://user:password@host:5432/database
 
 [lakes.main]                                  # ducklake://main/<table> in scripts
 data_path = ".reactor/lake/main"              # Parquet files; relative to this folder, or s3://bucket/prefix

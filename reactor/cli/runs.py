@@ -1,0 +1,96 @@
+"""`reactor runs`: what has run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+from uuid import UUID
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from reactor.cli.answers import facts, seen_at, table
+from reactor.cli.call import Call, example, verb, verbs
+from reactor.cli.database import at_hand, looked_at
+from reactor.domain.assets import read_asset
+from reactor.domain.runs import RunId, RunState
+from reactor.errors import StateForbids, UsageError
+from reactor.project import Project, path_in
+from reactor.state.listing import RunRecord, RunSummary
+
+app = verbs("What has run, newest first.")
+
+LIMIT, LIMIT_MAX = 50, 500
+"""Lines of a list."""
+
+
+@app.command(name="list", epilog=example("reactor runs list --asset ducklake://main/orders_daily --state failed"))
+@verb
+def list_runs(
+    call: Call,
+    asset: Annotated[str | None, typer.Option(metavar="URI", help="Only runs that made this asset.")] = None,
+    script: Annotated[str | None, typer.Option(metavar="PATH", help="Only runs of this script.")] = None,
+    state: Annotated[RunState | None, typer.Option(help="Only runs in this state.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="Lines at most.")] = LIMIT,
+    cursor: Annotated[UUID | None, typer.Option(metavar="RUN_ID", help="Go on behind this run: `next_cursor` of the page before.")] = None,
+) -> None:
+    """List runs, newest first."""
+    if asset is not None and script is not None:
+        raise UsageError("--asset and --script cannot both be meant", hint="a script makes one asset: either is enough")
+    project = call.open().project
+    of = read_asset(asset).uri if asset is not None else script and path_in(project.folder, script)
+    with at_hand(call, project):
+        runs = call.run(_listed(project, of, state, RunId(cursor) if cursor else None, limit))
+    following = runs[limit - 1].run_id if len(runs) > limit else None
+    call.answer({"items": runs[:limit], "next_cursor": following}, lambda: shown_runs(runs[:limit]))
+    if following is not None:
+        call.note(f"there are more: --cursor {following}")
+
+
+async def _listed(project: Project, of: str | None, state: RunState | None, before: RunId | None, limit: int) -> Sequence[RunSummary]:
+    async with looked_at(project) as opened:
+        return await opened.runs(of, state, before, limit + 1)
+
+
+def shown_runs(runs: Sequence[RunSummary]) -> RenderableType:
+    """One run a line."""
+    return table(
+        ["run", "script", "slice", "state", "reason", "attempt", "snapshot", "inserted", "deleted", "started", "finished"],
+        ((r.run_id, r.script, r.partition, r.state, r.reason, r.attempt, r.snapshot_id, r.rows_inserted, r.rows_deleted, seen_at(r.created_at),
+          seen_at(r.finished_at)) for r in runs),
+        right={"attempt", "snapshot", "inserted", "deleted"})
+
+
+@app.command(name="show", epilog=example("reactor runs show 019ed0a4-7b1c-7c1e-8f1a-0d5b2a9c4e11 --json"))
+@verb
+def show_run(call: Call, run_id: Annotated[UUID, typer.Argument(help="The run's id.")]) -> None:
+    """Show all that is kept of one run: its trigger, what it wrote, its SQL or its error."""
+    project = call.open().project
+    with at_hand(call, project):
+        record = call.run(_one(project, RunId(run_id)))
+    call.answer(record, lambda: _shown_run(record))
+
+
+async def _one(project: Project, run_id: RunId) -> RunRecord:
+    async with looked_at(project) as state:
+        record = await state.run(run_id)
+    if record is None:
+        raise StateForbids(f"there is no run {run_id}", hint="reactor runs list shows those that are kept")
+    return record
+
+
+def _shown_run(run: RunRecord) -> RenderableType:
+    seconds = ", ".join(f"{stage} {took:.3f} s" for stage, took in run.timings.items())
+    about = facts({
+        "run": run.run_id, "state": run.state, "error": run.error, "script": run.script, "asset": run.asset, "slice": run.partition,
+        "strategy": run.strategy, "reason": run.reason, "attempt": run.attempt, "actor": run.actor, "replica": run.replica,
+        "snapshot": run.snapshot_id, "inserted": run.rows_inserted, "deleted": run.rows_deleted, "started": seen_at(run.created_at),
+        "finished": seen_at(run.finished_at), "stages": seconds, "drift": spoken_drift(run.drift), "root run": run.root_run_id,
+    })
+    return Group(about, "", Text(run.compiled_sql.rstrip())) if run.compiled_sql else about
+
+
+def spoken_drift(drift: Mapping[str, object]) -> str:
+    """How the SELECT differs from the table; empty if it does not."""
+    return "; ".join(f"{kind.replace('_', ' ')}: {', '.join(map(str, columns))}" for kind, columns in drift.items() if isinstance(columns, list) and columns)

@@ -1,0 +1,153 @@
+"""`reactor serve`: one replica, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+import anyio
+import typer
+
+from reactor import __version__
+from reactor.cli.answers import counted
+from reactor.cli.call import Call, example, verb, verbs
+from reactor.cli.failures import DONE, INTERRUPTED, TimedOut
+from reactor.errors import Outage, UsageError
+from reactor.project import Opened
+from reactor.runtime.service import Service
+from reactor.telemetry import Telemetry, start_logging
+from reactor.web.health import Health, health_app, listening_socket, served
+from reactor.wiring import WallClock, opened_service
+
+app = verbs()
+logger = logging.getLogger(__name__)
+
+WAIT_MIN_SECONDS, WAIT_MAX_SECONDS = 0.5, 10.0
+"""Between two attempts to start while a dependency is away; each waits twice as long as the one before."""
+READY_LOOK_SECONDS = 0.25
+
+
+@app.command(epilog=example("reactor serve --strict --tags ingest,marts"))
+@verb
+def serve(
+    call: Call,
+    tags: Annotated[str | None, typer.Option(metavar="TAG,TAG", help="Only scripts with one of these tags.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Do not start while `check` finds an error or a script waits for a feature.")] = False,
+) -> int:
+    """Run the scripts whenever their sources change, until SIGTERM or Ctrl-C.
+
+    Logs go to stdout, as JSON lines or, on a terminal, as text. The first signal ends in order, exit code 0; the second at once. What is away at
+    the start is waited for (with --timeout: for so long at most). /livez, /readyz and /metrics are on [http] health_port.
+    """
+    opened = call.open()
+    log = opened.loaded.settings.log
+    wanted = [tag for tag in (tags or "").split(",") if tag]
+    say_refused(call, opened, strict=strict)
+    start_logging(sys.stdout, level=log.level, form=log_form(log.format, is_terminal=sys.stdout.isatty()))
+    for refused, why in opened.refused.items():
+        logger.warning("%s does not run: %s", refused, "; ".join(why), extra={"event": "script_refused", "script": refused})
+    return asyncio.run(Serving(opened, wanted, call.flags.timeout).run())
+
+
+def say_refused(call: Call, opened: Opened, *, strict: bool) -> None:
+    """`strict`: nothing may be wrong. Raises `UsageError`."""
+    errors = [str(found) for found in opened.checked.diagnostics if found.severity == "error"]
+    waiting = [f"{path}: {'; '.join(why)}" for path, why in opened.checked.inactive.items()]
+    if strict and (errors or waiting):
+        raise UsageError("\n".join(["--strict, and not every script runs:", *errors, *waiting]), hint="reactor check says more")
+    for dropped, lines in opened.checked.dropped.items():
+        call.warn(f"{dropped} runs without {counted(lines, 'line')} that cannot be understood: reactor check {dropped}")
+
+
+def log_form(asked: Literal["auto", "json", "text"], *, is_terminal: bool) -> Literal["json", "text"]:
+    """`auto` asks whether people look."""
+    return ("text" if is_terminal else "json") if asked == "auto" else asked
+
+
+@dataclass(slots=True)
+class Serving:
+    """One process. `start_seconds_max`: how long it may wait for its dependencies, None: for ever."""
+
+    opened: Opened
+    tags: Sequence[str]
+    start_seconds_max: float | None = None
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self) -> int:
+        """Until it is told to stop; the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop, number)
+        settings, telemetry, clock = self.opened.project.settings, Telemetry(__version__), WallClock()
+        listener = listening_socket(settings.http.host, settings.http.health_port, fixed=self.opened.loaded.is_set("http.health_port"))
+        health = Health(clock, list(settings.lakes.named))
+        host, port = listener.getsockname()[:2]
+        extra = {"event": "service_started"}
+        logger.info("reactor %s in %s: health at http://%s:%d", __version__, self.opened.project.folder, host, port, extra=extra)
+        async with served(health_app(health, telemetry.registry), listener), AsyncExitStack() as stack:
+            service = await self._start(stack, health, telemetry)
+            if service is not None:
+                await self._serve(service, health)
+        logger.info("stopped", extra={"event": "service_stopped"})
+        return DONE
+
+    def _stop(self, number: int) -> None:
+        if self.stopping.is_set():
+            logger.warning("a second signal: ending at once", extra={"event": "service_stopped"})
+            logging.shutdown()
+            os._exit(INTERRUPTED)
+        logger.info("%s: stopping in order", signal.Signals(number).name, extra={"event": "signal_received"})
+        self.stopping.set()
+
+    async def _start(self, stack: AsyncExitStack, health: Health, telemetry: Telemetry) -> Service | None:
+        """The service, once everything that it needs at its start answers; None: it was told to stop before."""
+        service: Service | None = None
+        with anyio.move_on_after(self.start_seconds_max) as limit:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._cancel_when_stopping, tasks.cancel_scope)
+                service = await self._opened(stack, health, telemetry)
+                tasks.cancel_scope.cancel()
+        if limit.cancelled_caught and not self.stopping.is_set():
+            raise TimedOut(f"serve did not start within {self.start_seconds_max:g} s: {health.waiting}")
+        return service
+
+    async def _cancel_when_stopping(self, scope: anyio.CancelScope) -> None:
+        await self.stopping.wait()
+        scope.cancel()
+
+    async def _opened(self, stack: AsyncExitStack, health: Health, telemetry: Telemetry) -> Service:
+        wait_seconds = WAIT_MIN_SECONDS
+        while True:
+            try:
+                return await stack.enter_async_context(opened_service(self.opened.project, tags=self.tags, telemetry=telemetry))
+            except Outage as error:
+                health.waiting = str(error.args[0])
+                logger.warning("waiting to start: %s", error, extra={"event": "start_waits"})
+            await anyio.sleep(wait_seconds)
+            wait_seconds = min(2 * wait_seconds, WAIT_MAX_SECONDS)
+
+    async def _serve(self, service: Service, health: Health) -> None:
+        service.stopping = self.stopping
+        health.service = service
+        if not service.scripts:
+            logger.warning("there is no script to run", extra={"event": "no_script"})
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_say_ready, health, len(service.scripts))
+            await service.run()
+            tasks.cancel_scope.cancel()
+
+
+async def _say_ready(health: Health, scripts: int) -> None:
+    """Once, when the first probe would be answered by 200."""
+    while True:
+        if (await health.ready()).status != "down":
+            break
+        await anyio.sleep(READY_LOOK_SECONDS)
+    logger.info("ready: %s", counted(scripts, "script"), extra={"event": "service_ready"})
