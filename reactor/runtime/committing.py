@@ -131,10 +131,11 @@ class ManagedWork:
     tokens: PartitionTokens | None = None
 
     async def prepare(self, tokens: PartitionTokens, /) -> None:
-        """Stage; again if the SELECT read its own target and that has changed, or if the instance was given up."""
+        """Stage; again if the SELECT read its own target and that has changed, or if what was staged is of no more use."""
         script, before, self.tokens = self.start.script, self.tokens, tokens
         reads_itself = script.managed is not None and script.managed.asset in script.body.reads
-        if self.staged is not None and reads_itself and before is not None and before.tokens != tokens.tokens:
+        moved = reads_itself and before is not None and before.tokens != tokens.tokens
+        if self.staged is not None and (moved or self.staged.stale):
             await self.close()
         if self.staged is None:
             replaces = any(isinstance(e, RunRequested) and e.replace_slice for e in events_of(self.start))
@@ -155,9 +156,18 @@ class ManagedWork:
         if done:
             for outcome, n in self.staged.outcomes.items():
                 self.committer.telemetry.events_settled.labels(run.consumer, outcome).inc(n)
+            self._say(run, self.staged)
         if not there:
             self.staged = None
         return done
+
+    def _say(self, run: NewRun, staged: Staged) -> None:
+        """What the author should know of a run that is completed."""
+        drift = {"added": staged.drift.added, "removed": staged.drift.removed, "of another type": staged.drift.type_changed}
+        said = [f"the SELECT has columns {', '.join(names)} {how} against the table" for how, names in drift.items() if names]
+        extra = {"event": "run_warned", "asset": run.consumer, "script": run.script.path, "run_id": str(run.run_id), "partition": run.trigger.partition}
+        for warning in (*staged.warnings, *said):
+            logger.warning("%s: %s", run.consumer, warning, extra=extra)
 
     async def close(self) -> None:
         """Drop the staged tables."""
