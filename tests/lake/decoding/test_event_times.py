@@ -12,7 +12,7 @@ from reactor.domain.scripts import HeaderField
 from reactor.lake.decoding.event_time import read_event_times, read_partition_keys
 from reactor.lake.decoding.reasons import DUPLICATE_KEY, WORDS
 from tests.lake.decoding import reference
-from tests.lake.decoding.reading import decoded, span_records
+from tests.lake.decoding.reading import HEADERS, decoded, span_records
 from tests.lake.decoding.test_payload_properties import broken, documents, instants, spelt
 
 NOON = 1772366400000000
@@ -133,6 +133,16 @@ def test_a_payload_is_readable_here_exactly_if_it_is_there(values: list[bytes]) 
 
 
 def test_a_span_may_be_a_slice_of_chunks() -> None:
-    records = span_records([f'{{"ts":{n}}}' for n in range(10)])
+    records = span_records(
+        [f'{{"ts":{n},"k":"{n}"}}' for n in range(10)], headers=[[("x", "9"), ("event_time", str(n))] if n % 2 else [] for n in range(10)], timestamps=range(100, 110),
+    )
     chunked = pa.concat_tables([records.slice(0, 4), records.slice(4)]).slice(3, 5)
     assert list(read_event_times(chunked, ("ts",)).micros) == [n * 1_000_000 for n in range(3, 8)]
+    assert list(read_event_times(chunked, None).micros) == [n * 1_000_000 if n % 2 else (100 + n) * 1000 for n in range(3, 8)]
+    assert read_partition_keys(chunked, ("k",)).keys.to_pylist() == ["3", "4", "5", "6", "7"]
+
+
+def test_headers_may_be_missing_altogether() -> None:
+    records = span_records(["{}", "{}"], timestamps=[1, 2])
+    records = records.set_column(4, "headers", pa.array([None, [{"name": None, "value": b"5"}]], HEADERS))
+    assert list(read_event_times(records, None).micros) == [1000, 2000]

@@ -1,12 +1,14 @@
 """The two tables that a decoding makes, and what it takes its records from."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import duckdb
 import pyarrow as pa
 import pytest
 
 from reactor.domain.scripts import BatchColumn
-from reactor.lake.decoding import payload
-from reactor.lake.decoding.payload import decode
+from reactor.lake.decoding import payload, tokens
+from reactor.lake.decoding.payload import decode, prepare
 from tests.lake.decoding.reading import columns_of, cursor, decoded, records
 
 
@@ -108,6 +110,28 @@ def test_pieces_are_read_side_by_side_and_stay_in_order(monkeypatch: pytest.Monk
     assert pieces == whole
     assert list(pieces.rows) == sorted(pieces.rows)
     assert {reason for reason, _ in pieces.rejects.values()} == {"not_json", "out_of_range"}
+
+
+@pytest.mark.parametrize("guessed", [0, 1, 16])
+def test_a_record_may_have_any_number_of_members_and_items(monkeypatch: pytest.MonkeyPatch, guessed: int) -> None:
+    monkeypatch.setattr(tokens, "CHILDREN_GUESSED", guessed)
+    wide = ",".join(f'"m{n}":{n}' for n in range(3000))
+    texts = ["{}", f"{{{wide}}}", f'{{{wide},"m7":0}}', f'{{"list":[{",".join(map(str, range(5000)))}]}}', f"{{{wide},}}"]
+    found = decoded(texts, "m7 BIGINT, m2999 BIGINT, list BIGINT[]")
+    assert found.rejects == {2: ("duplicate_key", "m7"), 4: ("not_json", None)}
+    assert found.rows[1] == {"m7": "7", "m2999": "2999", "list": None}
+    assert found.rows[3]["list"] == str(list(range(5000)))
+
+
+def test_lanes_decode_at_once() -> None:
+    texts = [f'{{"a":{n},"b":[{n}.0]}}' for n in range(2000)]
+    with ThreadPoolExecutor(4) as lanes:
+        found = list(lanes.map(lambda lane: decoded(texts[lane:], "a BIGINT, b BIGINT[]"), range(8)))
+    assert [[row["a"] for row in lane.rows.values()] for lane in found] == [[str(n) for n in range(lane, 2000)] for lane in range(8)]
+
+
+def test_compiling_ahead_needs_nothing() -> None:
+    prepare()
 
 
 def test_one_bad_record_among_many_is_the_only_one_that_is_missing() -> None:
