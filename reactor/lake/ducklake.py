@@ -17,9 +17,6 @@ from reactor.lake.keep import Keep
 from reactor.lake.materialize import StagedRun
 from reactor.lake.session import Instance, InstanceSettings, LakeSettings
 from reactor.lake.stage import stage
-from reactor.lake.statements import plan
-from reactor.lake.statements.script_text import ScriptText
-from reactor.lake.statements.staging import selections
 from reactor.lake.tables import file_names, look
 from reactor.ports import SliceInput, StageOrder
 
@@ -72,15 +69,6 @@ class DuckLake:
         with self._sound().lent("looking at the table") as cursor:
             existing = look(cursor, LakeTable.parse(script.managed.asset))
         return existing.uuid if existing else None
-
-    def compile(self, script: Script, asset_partition: str) -> list[str]:
-        """The statements that a run would execute for one asset partition (FH-5). Nothing is executed. Raises `RunBlocked`."""
-        to, text = plan.target(script, asset_partition), ScriptText(script)
-        with self._sound().lent("looking at the table") as cursor:
-            existing = look(cursor, to.table)
-        selected = selections(text.select(asset_partition), reads_batch=script.body.reads_batch)[0]
-        shape: plan.Shape = "missing" if existing is None else "view" if existing.view else "same"
-        return plan.compiled(to, shape, selected, text.setup(asset_partition))
 
     def sweep(self) -> int:
         """Look after the files of runs that have ended without a word (at start, and in `maintain`); how many were linked back."""

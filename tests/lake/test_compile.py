@@ -6,6 +6,7 @@ import pytest
 
 from reactor.domain.scripts import Partitioning, Script
 from reactor.errors import RunBlocked, UsageError
+from reactor.lake.compiling import compiled, shape_now
 from reactor.lake.query import query
 from reactor.lake.session import InstanceSettings, LakeSettings
 from tests.lake.driving import DAILY, DYNAMIC, Bench, feed, managed, raw_span
@@ -34,16 +35,16 @@ def test_compile_says_what_the_run_after_it_executes(bench: Bench, script: Scrip
     partitioned = script.header.partitioned
     partition = {"daily": "2026-03-01", "dynamic": "k'1"}[partitioned.kind] if partitioned else ""
     for turn in range(2):
-        compiled = bench.lake.compile(script, partition)
+        statements = compiled(script, partition, shape_now(bench.lake._settings, script))
         if script.body.reads_batch:
             (ran,) = feed(bench, script, raw_span([b'{"k":"k\'1","v":1}'], turn))
         else:
             ran = bench.run(script, partition)
-        assert ran.compiled_sql == "".join(f"{statement};\n" for statement in compiled)
+        assert ran.compiled_sql == "".join(f"{statement};\n" for statement in statements)
 
 
-def test_compile_text(bench: Bench) -> None:
-    assert bench.lake.compile(SCRIPTS["merge"], "x'y")[1:] == [
+def test_compile_text() -> None:
+    assert compiled(SCRIPTS["merge"], "x'y", "missing")[1:] == [
         "BEGIN",
         'CREATE TABLE "lake_main"."main"."t" AS SELECT * EXCLUDE ("_wm_row", "_wm_deleted") FROM temp."_wm_stage" LIMIT 0',
         'ALTER TABLE "lake_main"."main"."t" SET PARTITIONED BY ("_wm_partition")',
@@ -61,12 +62,9 @@ def test_compile_text(bench: Bench) -> None:
     ]
 
 
-def test_compile_executes_nothing(bench: Bench) -> None:
-    before = bench.snapshot()
-    bench.lake.compile(managed("SELECT error('it ran') AS a", setup=["SELECT error('it ran')"]), "")
-    assert bench.snapshot() == before
+def test_what_a_script_has_no_value_for() -> None:
     with pytest.raises(RunBlocked, match="not partitioned"):
-        bench.lake.compile(managed("SELECT {partition} AS a"), "")
+        compiled(managed("SELECT {partition} AS a"), "", "missing")
 
 
 @pytest.mark.parametrize("partitioned", [None, DYNAMIC, DAILY, Partitioning("weekly", "Europe/Prague")])
