@@ -163,8 +163,8 @@ class ManagedWork:
 
     def _say(self, run: NewRun, staged: Staged) -> None:
         """What the author should know of a run that is completed."""
-        drift = {"added": staged.drift.added, "removed": staged.drift.removed, "of another type": staged.drift.type_changed}
-        said = [f"the SELECT has columns {', '.join(names)} {how} against the table" for how, names in drift.items() if names]
+        drift = {"added by": staged.drift.added, "missing in": staged.drift.removed, "of another type in": staged.drift.type_changed}
+        said = [f"columns {how} the SELECT: {', '.join(names)}" for how, names in drift.items() if names]
         extra = {"event": "run_warned", "asset": run.consumer, "script": run.script.path, "run_id": str(run.run_id), "partition": run.trigger.partition}
         for warning in (*staged.warnings, *said):
             logger.warning("%s: %s", run.consumer, warning, extra=extra)

@@ -1,6 +1,7 @@
 """One installation: a database, a lake, a project, and the replicas that serve it."""
 
 import json
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -57,6 +58,22 @@ class Run:
     drift: Mapping[str, Sequence[str]]
 
 
+class Kept(logging.Handler):
+    """What Reactor logs, from now until it is closed."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.records: list[logging.LogRecord] = []
+        logging.getLogger("reactor").addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+    def close(self) -> None:
+        logging.getLogger("reactor").removeHandler(self)
+        super().close()
+
+
 class Product:
     """Scripts go in by `put`, replicas start, and what became of it is looked at from outside."""
 
@@ -66,6 +83,7 @@ class Product:
         self.replicas: list[Replica] = []
         self._state = state
         self._tool: OtherTool | None = None
+        self.log = Kept()
         text = SETTINGS.format(url=url, watch_external=str(watch_external).lower(), bootstrap_servers="127.0.0.1:9")
         (folder / "reactor.toml").write_text(text)
         self.opened = open_project(folder, flags={}, environ={})
@@ -208,8 +226,13 @@ class Product:
             f"to_json(list_transform(headers, h -> [h.name, lower(hex(h.value))])) FROM _reactor_quarantine WHERE asset = '{asset}' ORDER BY \"offset\"")
         return [dict(zip(names, row, strict=True)) for row in rows]
 
+    def said(self, event: str, asset: str) -> list[str]:
+        """What the log says of an asset (of all products that run now)."""
+        return [r.getMessage() for r in self.log.records if getattr(r, "event", "") == event and getattr(r, "asset", "") == asset]
+
     async def close(self) -> None:
         """End everything."""
+        self.log.close()
         await self.kill()
         if self._tool is not None:
             self._tool.close()
