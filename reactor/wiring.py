@@ -33,6 +33,7 @@ from reactor.errors import Outage, UsageError
 from reactor.lake.ducklake import DuckLake
 from reactor.lake.session import InstanceSettings, LakeSettings
 from reactor.lake.split import ArrowSplitter
+from reactor.opening import opened_state, state_url
 from reactor.ports import Epoch, Lake, LogBounds, Publisher, Source
 from reactor.project import Project
 from reactor.runtime.committing import Committer, ManagedWork
@@ -48,7 +49,6 @@ from reactor.runtime.starts import PositionStarts
 from reactor.state.postgres import PostgresState
 from reactor.telemetry import Telemetry
 
-
 __all__ = ["Instead", "Parts", "Project", "WallClock", "duck_lake", "inbox_lease", "kafka_connection", "lake_settings", "log_bounds", "opened_service",
            "opened_state", "state_url"]  # fmt: skip
 
@@ -63,19 +63,6 @@ class WallClock:
         """POSIX seconds."""
         self._last = max(self._last, time.time())
         return self._last
-
-
-def state_url(project: Project) -> str:
-    """Where the database is. Raises `Outage` if it is the embedded one and nobody runs it."""
-    if not project.settings.state.embedded:
-        return project.settings.state.url.reveal()
-    found = running.state_url(project.private_folder)
-    if found is None:
-        raise Outage(
-            "the embedded PostgreSQL of this project is not running",
-            hint="`reactor dev` starts it and serves; or set [state] url in reactor.toml to a PostgreSQL of yours",
-        )
-    return found
 
 
 def kafka_connection(project: Project, cluster: str) -> KafkaConnection:
@@ -124,18 +111,6 @@ def duck_lake(project: Project, url: str) -> DuckLake:
         postgres_url=url, lakes=lakes, default_lake=s.lakes.default, memory_limit_bytes=s.resources.memory_limit_bytes,
         threads=s.resources.threads, temp_path=s.resources.temp_path, skip_unchanged=s.run.skip_unchanged,
     )
-
-
-@asynccontextmanager
-async def opened_state(project: Project, replica: str = "", *, migrating: bool = True) -> AsyncIterator[PostgresState]:
-    """The state, migrated; `migrating` False is for who only looks. Raises `Outage`, `UsageError`, `StateForbids` (not migrated yet)."""
-    s = project.settings
-    state = await PostgresState.open(
-        state_url(project), installation=s.installation, workspace=s.workspace, replica=replica, migrating=migrating)
-    try:
-        yield state
-    finally:
-        await state.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager, contextmanager
 from reactor.cli.call import Call
 from reactor.embedded import EmbeddedParts, running
 from reactor.errors import Outage
+from reactor.opening import opened_state
 from reactor.project import Project
 from reactor.state import PostgresState
-from reactor.wiring import opened_state
 
 
 @contextmanager

@@ -26,18 +26,18 @@ def dev(
     Ctrl-C ends all in order, a second one at once. What ends by itself is not started again.
     """
     opened = call.open()
-    with Signals() as signals:
-        with supervised(opened.project, signals, _handed_on(call)) as running:
-            for name, where in (("PostgreSQL", running.parts.state_url), ("broker", running.parts.bootstrap_servers)):
-                if where is not None:
-                    call.note(f"{name}: {where}")
-            said = until_asked(running, seconds)
-            exit_code = running.stop() if said is None else running.serve.poll()
-        if said is not None:
-            raise StateForbids(said, hint="its last lines say why; nothing is started again by itself")
-    if signals.insisted:
-        return INTERRUPTED
-    return DONE if exit_code == DONE else exit_code or FAILED
+    with Signals() as signals, supervised(opened.project, signals, _handed_on(call)) as running:
+        for name, where in (("PostgreSQL", running.parts.state_url), ("broker", running.parts.bootstrap_servers)):
+            if where is not None:
+                call.note(f"{name}: {where}")
+        said = until_asked(running, seconds)
+        exit_code = running.serve.poll() if said is not None else running.stop()
+    if said is not None and exit_code is None:
+        raise StateForbids(said, hint="its last lines say why; nothing is started again by itself")
+    if said is not None:
+        call.note(said)
+        return exit_code or FAILED
+    return INTERRUPTED if signals.insisted else exit_code or DONE
 
 
 def until_asked(running: Supervised, seconds: float | None) -> str | None:
@@ -51,4 +51,5 @@ def until_asked(running: Supervised, seconds: float | None) -> str | None:
 
 def _handed_on(call: Call) -> list[str]:
     """Flags that `serve` takes too."""
-    return ["--profile", call.flags.profile] if call.flags.profile else []
+    profile = ["--profile", call.flags.profile] if call.flags.profile else []
+    return [*profile, *(["--timeout", str(call.flags.timeout)] if call.flags.timeout is not None else [])]

@@ -15,9 +15,9 @@ from reactor.cli.call import Call, example, verb, verbs
 from reactor.domain.lineage import Lineage
 from reactor.domain.scripts import Partitioning, Script, ScriptPath
 from reactor.errors import ReactorError
+from reactor.opening import opened_state
 from reactor.project import Opened
 from reactor.state import PostgresState
-from reactor.wiring import opened_state
 
 app = verbs()
 

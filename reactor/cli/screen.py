@@ -40,6 +40,17 @@ def screen(view: View, frame: Frame) -> RenderableType:
     return Group(*parts)
 
 
+def line(view: View, frame: Frame) -> str:
+    """The same in one line, for files and pipes."""
+    totals = view.totals
+    counts = {"rows": totals.rows, "runs": totals.runs, "snapshots": totals.snapshots, "cascades": totals.cascades, "quarantined": totals.quarantined}
+    tables = [f"{_short(a.name)} {a.rows} rows @{a.snapshot_id}" for a in view.assets if a.rows is not None and a.snapshot_id is not None]
+    newest = max((a for a in view.assets if a.last), key=_ended_at, default=None)
+    fired = [f"{newest.script} fired by {fired_by(newest.last)}"] if newest else []
+    said = " ".join(f"{name}={number}" for name, number in {**counts, "lag": view.lag_events}.items())
+    return "; ".join([f"{clock(frame.elapsed_seconds)} {frame.status}: {said}", *tables, *fired])
+
+
 def clock(seconds: float) -> str:
     """Minutes and seconds."""
     minutes, rest = divmod(int(seconds), 60)
@@ -79,6 +90,11 @@ def _upstream(snapshot: Mapping[str, object]) -> str:
 def _short(uri: str) -> str:
     """A table by its name alone."""
     return uri.rpartition("/")[2]
+
+
+def _ended_at(asset: AssetView) -> float:
+    ended = asset.last.run.finished_at if asset.last else None
+    return ended.timestamp() if ended else 0.0
 
 
 def _error(asset: AssetView) -> str | None:

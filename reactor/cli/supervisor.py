@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import IO
+from typing import IO, Self
 
 from reactor.cli.failures import INTERRUPTED
 from reactor.embedded import EmbeddedParts
@@ -44,7 +44,7 @@ class Signals:
         """Wait; True at once when asked to stop."""
         return self._asked.wait(seconds)
 
-    def __enter__(self) -> Signals:
+    def __enter__(self) -> Self:
         self._before = {number: signal.signal(number, self._seen) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
