@@ -84,7 +84,7 @@ class _Gathered:
 
     def raw(self) -> pa.Table:
         """The columns of `_wm_raw`."""
-        records = pa.concat_tables([_NO_RECORDS.empty_table(), *self.tables], promote_options="permissive")
+        records = pa.concat_tables(self.tables or [_NO_RECORDS.empty_table()], promote_options="permissive")
         numbers = pa.array(np.arange(self.rows))
         sources = self.constant([origin.source for origin in self.origins], pa.string()).dictionary_encode()
         partitions = self.constant([origin.number for origin in self.origins], pa.string()).dictionary_encode()

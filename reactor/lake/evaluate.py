@@ -132,6 +132,8 @@ def _staged(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected) -
             _forget_setup(cursor)
         if work.records is not None:
             cursor.execute(batch_view(None if at_once else work.records.ranges[number], work.records.hidden))
+        if work.text.macro is not None:
+            cursor.execute(work.text.macro)
         setup = work.text.setup(asset_partition)
         for text in setup:
             if not number or not attaches(text):

@@ -214,6 +214,8 @@ class Instance:
     def seen(self, error: duckdb.Error, doing: str) -> ReactorError:
         """An error of one of its cursors, as ours; notices the kind after which no cursor works any more."""
         self.broken |= broken(error)
+        if self._retired:
+            return Outage(f"{doing}: the lakes were attached anew", hint=masked(str(error)))
         return classified(error, doing)
 
     def retire(self) -> None:

@@ -1,8 +1,8 @@
 """The compiled SQL of a run: what it executes of a script, in order, as text.
 
 Two callers need the same answer: `reactor compile`, which executes nothing, and a run, which executes exactly this. So it follows from the
-script, the asset partition and the shape of the target alone. Not part of it are what makes `batch`, the checks and repairs of staged rows,
-the mark, and the quarantine: they are the same for every script.
+script, the asset partition and the shape of the target alone. Not part of it are what makes `batch` and `wm_partition`, the checks and repairs
+of staged rows, the mark, and the quarantine: they are the same for every script.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A script's SQL for one asset partition: aliases of lakes, placeholders and the macro `wm_partition` filled in."""
+"""A script's SQL for one asset partition: aliases of lakes and placeholders filled in, macros made temporary."""
 
 from __future__ import annotations
 
@@ -62,11 +62,13 @@ class ScriptText:
 
     @cached_property
     def _setup(self) -> tuple[str, ...]:
-        body = self.script.body
-        setup = tuple(temporary(self._with_aliases(text)) for text in body.setup)
-        if any(_MACRO in text.lower() for text in (*setup, body.select)):
-            return (partition_macro(self.script.header.partitioned), *setup)
-        return setup
+        return tuple(temporary(self._with_aliases(text)) for text in self.script.body.setup)
+
+    @property
+    def macro(self) -> str | None:
+        """The statement that makes `wm_partition`, if anything calls it."""
+        called = any(_MACRO in text.lower() for text in (*self._setup, self._select))
+        return partition_macro(self.script.header.partitioned) if called else None
 
     @cached_property
     def _select(self) -> str:
