@@ -45,11 +45,12 @@ def decode(
     """
     plan = _Plan.of(columns, keep)
     table = raw if isinstance(raw, pa.Table) else cursor.table(raw).to_arrow_table()
-    cursor.register(_READ, _in_threads(cursor, table, plan))
+    found = _in_threads(cursor, table, plan)
+    cursor.register(_READ, found)
     try:
         (accepted,) = cursor.execute(f"CREATE TEMP TABLE {identifier(into)} AS {plan.accepted()}").fetchone() or (0,)
-        some = "" if accepted < table.num_rows else " LIMIT 0"
-        cursor.execute(f"CREATE TEMP TABLE {identifier(rejects)} AS {plan.rejected()}{some}", plan.words())
+        beyond = accepted + np.count_nonzero(np.isin(found["reason"], (why.FINE, why.OUT_OF_RANGE), invert=True)) < table.num_rows
+        cursor.execute(f"CREATE TEMP TABLE {identifier(rejects)} AS {plan.rejected(beyond=beyond)}", plan.words())
     finally:
         cursor.unregister(_READ)
 
@@ -82,9 +83,8 @@ class _Plan:
         reasons[~present] = why.TOMBSTONE
         if self.whole:
             reasons[reasons == why.NOT_OBJECT] = why.FINE
-        found = [_without_bom(texts)] if self.whole else picked(held, self.names)
-        readable = reasons == why.FINE
-        values = [read(tokens.having(readable), type_, cursor) for tokens, type_ in zip(found, self.types, strict=True)]
+        found = [_without_bom(texts).having(reasons == why.FINE)] if self.whole else picked(held, self.names)
+        values = [read(tokens, type_, cursor) for tokens, type_ in zip(found, self.types, strict=True)]
         reasons, fault = _worst(reasons, values)
         kept = {f"k{i}": records[name] for i, name in enumerate(self.keep)}
         cells = {f"c{i}": column.array for i, column in enumerate(values)}
@@ -96,16 +96,17 @@ class _Plan:
         values = [f"v{i} AS {identifier(name)}" for i, name in enumerate(self.names)]
         return f"SELECT {', '.join(kept + values)} FROM ({self._cast()}) WHERE reason = {why.FINE}{''.join(f' AND NOT {x}' for x in self._beyond().values())}"
 
-    def rejected(self) -> str:
-        """SQL: the rows of `rejects`; parameters: `words`. A cast that fails is one more column that is out of range."""
-        beyond = f"CASE {''.join(f' WHEN {x} THEN {i}' for i, x in self._beyond().items())} WHEN false THEN -1 END"
+    def rejected(self, *, beyond: bool) -> str:
+        """SQL: the rows of `rejects`; parameters: `words`. `beyond`: a record is out of range, and its first such column is to be found."""
+        shown = '($words::VARCHAR[])[reason + 1] AS reason, ($names::VARCHAR[])[fault + 1] AS "column"'
+        if not beyond:
+            return f"SELECT row AS _row, {shown} FROM {_READ} WHERE reason <> {why.FINE}"
+        tests = self._beyond()
+        first = f"CASE {' '.join(f'WHEN {test} THEN {i}' for i, test in tests.items())} END"
         known = f"if(reason = {why.FINE}, NULL, fault)"
-        fault = f"if(reason IN ({why.FINE}, {why.OUT_OF_RANGE}), least({known}, {beyond}), fault)"
-        bad = "".join(f" OR {x}" for x in self._beyond().values())
-        return (
-            f"SELECT row AS _row, ($words::VARCHAR[])[if(reason = {why.FINE}, {why.OUT_OF_RANGE}, reason) + 1] AS reason, "
-            f'($names::VARCHAR[])[{fault} + 1] AS "column" FROM ({self._cast()}) WHERE reason <> {why.FINE}{bad}'
-        )
+        fault = f"if(reason IN ({why.FINE}, {why.OUT_OF_RANGE}), least({known}, {first}), fault) AS fault"
+        bad = " OR ".join([f"reason <> {why.FINE}", *tests.values()])
+        return f"SELECT _row, {shown} FROM (SELECT row AS _row, if(reason = {why.FINE}, {why.OUT_OF_RANGE}, reason) AS reason, {fault} FROM ({self._cast()}) WHERE {bad})"
 
     def words(self) -> dict[str, list[str | None]]:
         """Parameters of `rejected`."""
@@ -157,7 +158,7 @@ def _worst(reasons: Reasons, columns: Sequence[Column]) -> tuple[Reasons, npt.ND
     """The reason of each record that counts, and the first column that has it (-1: none)."""
     for column in columns:
         reasons = why.graver(reasons, column.reasons)
-    fault = np.full(len(reasons), -1, np.int16)
+    fault, bad = np.full(len(reasons), -1, np.int16), np.flatnonzero(reasons)
     for i in reversed(range(len(columns))):
-        fault[(columns[i].reasons == reasons) & (reasons != why.FINE)] = i
+        fault[bad[columns[i].reasons[bad] == reasons[bad]]] = i
     return reasons, fault

@@ -127,3 +127,5 @@ def test_the_gravest_reason_counts_and_of_equals_the_first_declared_column() -> 
     assert found.rejects == {
         0: ("wrong_type", "b"), 1: ("duplicate_key", "c"), 2: ("out_of_range", "a"), 3: ("out_of_range", "b"), 4: ("wrong_type", "a"), 5: ("out_of_range", "d"), 6: ("out_of_range", "a"),
     }  # fmt: skip
+    assert decoded(['{"a":300,"d":"10000-01-01"}'], "a UTINYINT, b UTINYINT, d DATE").rejects == {0: ("out_of_range", "a")}
+    assert decoded(['{"a":300,"d":"10000-01-01"}'], "d DATE, a UTINYINT").rejects == {0: ("out_of_range", "d")}
