@@ -21,6 +21,7 @@ from reactor.cli.call import Call, example, verb, verbs
 from reactor.cli.failures import DONE, INTERRUPTED, TimedOut
 from reactor.errors import Outage, UsageError
 from reactor.project import Opened
+from reactor.runtime import failpoints
 from reactor.runtime.service import Service
 from reactor.telemetry import Telemetry, start_logging
 from reactor.web.health import Health, health_app, listening_socket, served
@@ -46,6 +47,7 @@ def serve(
     Logs go to stdout, as JSON lines or, on a terminal, as text. The first signal ends in order, exit code 0; the second at once. What is away at
     the start is waited for (with --timeout: for so long at most). /livez, /readyz and /metrics are on [http] health_port.
     """
+    failpoints.arm(os.environ.get(failpoints.VARIABLE, ""))
     opened = call.open()
     log = opened.loaded.settings.log
     wanted = [tag for tag in (tags or "").split(",") if tag]

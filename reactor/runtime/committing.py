@@ -23,6 +23,7 @@ from reactor.domain.partitions import window
 from reactor.domain.runs import PartitionCounts
 from reactor.errors import Conflict, LakeHalted, Outage, RunFailed
 from reactor.ports import Lake, NewRun, PartitionTokens, SliceInput, Staged, StageOrder, State, Written
+from reactor.runtime import failpoints
 from reactor.runtime.outages import until_it_answers
 from reactor.runtime.triggers import events_of
 from reactor.telemetry import Telemetry
@@ -72,9 +73,11 @@ class Committer:
     async def _commit(self, run: NewRun, staged: Staged) -> str:
         """`ok`, `error`, or `lost`: it did not come back in time."""
         async with self.state.commit_lock(run.lake, COMMIT_LOCK_SECONDS):
+            failpoints.reach("before_commit")
             with self.telemetry.commit_duration(run.lake):
                 commit = asyncio.ensure_future(asyncio.to_thread(staged.commit))
                 done, _ = await asyncio.wait({commit}, timeout=COMMIT_DEADLINE_SECONDS)
+            failpoints.reach("after_commit")
         if not done:
             commit.add_done_callback(lambda late: late.exception())
             return "lost"
@@ -104,6 +107,7 @@ class Committer:
 
     async def complete(self, run: NewRun, counts: Sequence[PartitionCounts]) -> bool:
         """A run without a snapshot: its positions and freshness move all the same."""
+        failpoints.reach("before_complete")
         try:
             await until_it_answers(partial(self.state.complete, run.run_id, counts))
         except Conflict as error:

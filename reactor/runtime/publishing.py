@@ -18,6 +18,7 @@ from reactor.domain.scripts import Routing
 from reactor.domain.spans import Consumer, Position, PositionClaim, PositionKey, SourcePartition
 from reactor.errors import Conflict, Outage
 from reactor.ports import Clock, NewPosition, Publisher, State
+from reactor.runtime import failpoints
 from reactor.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
@@ -93,7 +94,9 @@ class Publishing:
         to, events = await self.published.read_published(position.floor, BATCH_EVENTS_MAX)
         wanted = [e for e in events if self.wanted(e)]
         if wanted:
+            failpoints.reach("before_publish")
             await self.publisher.publish(wanted)
+            failpoints.reach("after_publish")
             self.telemetry.events_published.labels(self.name, "sent").inc(len(wanted))
             for event in wanted:
                 extra = {"event": "event_published", "publisher": self.name, "event_id": event["id"], "asset": event.get("subject")}

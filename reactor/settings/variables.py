@@ -13,7 +13,7 @@ from reactor.settings.shape import Each, Keys, Leaf, Node, fields, meant, step
 from reactor.settings.tree import Settings
 
 PROFILE_VARIABLE: Final = "REACTOR_PROFILE"
-PROCESS_VARIABLES: Final = re.compile(r"REACTOR_(PROFILE|CI|PARTS_CACHE|TEST_.*)")
+PROCESS_VARIABLES: Final = re.compile(r"REACTOR_(PROFILE|CI|FAILPOINT|PARTS_CACHE|TEST_.*)")
 """What Reactor's own processes and tests read themselves: no settings."""
 KUBERNETES_VARIABLES: Final = re.compile(r"REACTOR_(PORT|SERVICE_).*")
 """What Kubernetes sets in every container beside a service called `reactor`."""
