@@ -126,6 +126,8 @@ class StagedRun:
     def write(self, run_id: RunId) -> Written:
         """See `reactor.ports.Staged`."""
         self._run_id = run_id
+        if not self._touches and not self._contents.quarantine.rows:
+            return Written(changed=False, counts=self._nothing)
         try:
             self._begin(run_id)
             written = self._write(run_id)
@@ -175,12 +177,15 @@ class StagedRun:
             raise self._instance.seen(error, "making the table") from error
 
     def _write(self, run_id: RunId) -> Written:
-        c = self._contents
-        nothing = tuple(PartitionCounts(0, 0) for _ in c.slices)
         counts = self._write_table() if self._touches else None
-        if c.quarantine.rows:
-            self._write_quarantine(c.quarantine, run_id)
-        return Written(changed=counts is not None or c.quarantine.rows > 0, counts=counts or nothing)
+        quarantine = self._contents.quarantine
+        if quarantine.rows:
+            self._write_quarantine(quarantine, run_id)
+        return Written(changed=counts is not None or quarantine.rows > 0, counts=counts or self._nothing)
+
+    @property
+    def _nothing(self) -> tuple[PartitionCounts, ...]:
+        return tuple(PartitionCounts(0, 0) for _ in self._contents.slices)
 
     def _write_quarantine(self, quarantine: Quarantine, run_id: RunId) -> None:
         if quarantine.folder is None:

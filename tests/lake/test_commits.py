@@ -1,6 +1,7 @@
 """Commits that meet others, are refused, or lose their instance: nothing is half done, and what was staged is not lost."""
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -197,3 +198,32 @@ def test_close_gives_every_connection_back(bench: Bench) -> None:
     name = bench.url.rpartition("/")[2]
     open_connections = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}'"
     wait_until(lambda: value(bench.url.replace(name, "postgres"), open_connections) == 0, "no connection is left")
+
+
+def test_lanes_of_one_process_share_its_instance(bench: Bench) -> None:
+    """Staging side by side, write and COMMIT one after the other: every run commits, every row is there once."""
+    bench.run(managed("SELECT -1 AS a, -1 AS b", "append"))
+    bench.run(managed("SELECT -1 AS a, -1 AS b", "merge", key=["a"], asset="ducklake://main/m"))
+    lock, failed = threading.Lock(), list[BaseException]()
+
+    def lane(number: int) -> None:
+        try:
+            for turn in range(5):
+                for script in (
+                    managed(f"SELECT {number} AS a, range AS b FROM range({turn * 10}, {turn * 10 + 10})", "append"),
+                    managed(f"SELECT {number} AS a, {turn} AS b", "merge", key=["a"], asset="ducklake://main/m"),
+                ):
+                    staged = bench.stage(script)
+                    with lock:
+                        committed(staged)
+        except BaseException as error:  # noqa: BLE001 - reported by the test's own thread
+            failed.append(error)
+
+    lanes = [threading.Thread(target=lane, args=(number,)) for number in range(4)]
+    for thread in lanes:
+        thread.start()
+    for thread in lanes:
+        thread.join()
+    assert not failed
+    assert bench.rows("SELECT a, count(DISTINCT b), count(*) FROM t WHERE a >= 0 GROUP BY a ORDER BY a") == [(n, 50, 50) for n in range(4)]
+    assert bench.rows("SELECT a, b FROM m WHERE a >= 0 ORDER BY a") == [(n, 4) for n in range(4)]
