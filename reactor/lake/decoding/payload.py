@@ -102,7 +102,7 @@ class _Plan:
         if not beyond:
             return f"SELECT row AS _row, {shown} FROM {_READ} WHERE reason <> {why.FINE}"
         tests = self._beyond()
-        first = f"CASE {' '.join(f'WHEN {test} THEN {i}' for i, test in tests.items())} END"
+        first = f"CASE {' '.join(f'WHEN {test} THEN {i}' for i, test in tests.items())} ELSE NULL END" if tests else "NULL"
         known = f"if(reason = {why.FINE}, NULL, fault)"
         fault = f"if(reason IN ({why.FINE}, {why.OUT_OF_RANGE}), least({known}, {first}), fault) AS fault"
         bad = " OR ".join([f"reason <> {why.FINE}", *tests.values()])
