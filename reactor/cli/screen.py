@@ -35,8 +35,8 @@ def screen(view: View, frame: Frame) -> RenderableType:
     if errors := [_cut(f"{asset.script}: {first_line(said)}", "red") for asset in view.assets if (said := _error(asset))]:
         parts += [*errors, Text()]
     if frame.notes:
-        parts += [Text(frame.notes_title, "bold"), *(_cut(f"  {note}", "dim") for note in frame.notes), Text()]
-    parts += [_places(frame.places), Text(frame.keys, "bold")]
+        parts += [Text(frame.notes_title, "bold"), *(_cut(f"  {note}", "dim") for note in frame.notes)]
+    parts.append(_places(frame.places))
     return Group(*parts)
 
 
@@ -84,7 +84,7 @@ def first_line(text: str) -> str:
 
 def _upstream(snapshot: Mapping[str, object]) -> str:
     partition = f" {snapshot['partition']}" if snapshot.get("partition") else ""
-    return f"{_short(str(snapshot['asset']))}{partition} @{snapshot['snapshot_id']}"
+    return f"{_short(str(snapshot['asset']))} @{snapshot['snapshot_id']}{partition}"
 
 
 def _short(uri: str) -> str:
@@ -106,7 +106,7 @@ def _head(view: View, frame: Frame) -> RenderableType:
     head.add_column()
     head.add_column(justify="right")
     totals = view.totals
-    head.add_row(Text(frame.title, "bold"), Text(f"{frame.status}  {clock(frame.elapsed_seconds)}", "bold"))
+    head.add_row(Text(frame.title, "bold"), Text(f"{frame.status} {clock(frame.elapsed_seconds)}  {frame.keys}".rstrip(), "bold"))
     said = f"{_count(totals.rows)} rows in {_count(totals.runs)} runs, {_count(totals.snapshots)} snapshots, {_count(totals.cascades)} cascades"
     head.add_row(Text(said), Text(f"{_count(view.quarantined)} quarantined", "yellow" if view.quarantined else ""))
     return Group(head, Text())
@@ -133,7 +133,7 @@ def _assets(assets: Sequence[AssetView]) -> RenderableType:
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold underline")
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold underline")
     for name in columns:
         number = name in {"lag", "records/s", "rows", "snapshot"}
         table.add_column(name, justify="right" if number else "left", no_wrap=name != "fired by")  # the one that gives way when it is narrow

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
@@ -87,15 +87,20 @@ class Supervised:
 
 
 @contextmanager
-def supervised(project: Project, signals: Signals, arguments: Sequence[str] = (), output: IO[bytes] | None = None) -> Iterator[Supervised]:
+def supervised(
+    project: Project, signals: Signals, arguments: Sequence[str] = (), output: IO[bytes] | None = None, before: Callable[[], object] | None = None,
+) -> Iterator[Supervised]:
     """The parts that no setting replaces, and `serve` with these arguments as a child process, until this is left.
 
-    Enter it on the main thread, outside of an event loop. `output`: where stdout and stderr of `serve` go; None: ours. Raises what the parts raise.
+    Enter it on the main thread, outside of an event loop. `output`: where stdout and stderr of `serve` go; None: ours. `before`: done between the
+    parts and `serve`. Raises what the parts and `before` raise.
     """
     settings = project.settings
     broker = any(kafka.embedded for kafka in settings.kafka.values())
     command = [sys.executable, "-P", "-m", "reactor", "serve", "--project", str(project.folder), *arguments]
     with EmbeddedParts(project.private_folder, postgres=settings.state.embedded, broker=broker) as parts:
+        if before is not None:
+            before()
         serve = subprocess.Popen(  # noqa: S603 - our own command, no shell
             command_as_child(command, user="same", folder=project.folder, death_signal=signal.SIGKILL),
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=os.environ, start_new_session=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import termios
 import tty
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Protocol, Self
 
@@ -15,7 +17,7 @@ from reactor.cli import answers
 from reactor.cli.live import View
 from reactor.cli.screen import Frame, line, screen
 
-QUIT_KEYS = b"qQ"
+QUIT_KEYS, KEYS_MAX = b"qQ", 64
 
 
 class Display(Protocol):
@@ -34,9 +36,12 @@ class Display(Protocol):
 
 
 class Lines:
-    """A line for each view on stdout."""
+    """A line for each view on stdout, and one for each place that is new."""
 
     quit = False
+
+    def __init__(self) -> None:
+        self._places: Mapping[str, str] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -44,8 +49,10 @@ class Lines:
     def __exit__(self, *_: object) -> None: ...
 
     def show(self, view: View, frame: Frame) -> None:
-        """One line."""
-        print(line(view, frame), flush=True)  # noqa: T201 - stdout is the result
+        """One line, and what can be found where, once."""
+        new = [f"{name}: {place}" for name, place in frame.places.items() if self._places.get(name) != place]
+        self._places = frame.places
+        print(*new, line(view, frame), sep="\n", flush=True)  # noqa: T201 - stdout is the result
 
 
 class Terminal:
@@ -75,9 +82,8 @@ class Terminal:
         keyboard, loop = sys.stdin.fileno(), asyncio.get_running_loop()
         stack.callback(termios.tcsetattr, keyboard, termios.TCSADRAIN, termios.tcgetattr(keyboard))
         tty.setcbreak(keyboard)
-        loop.add_reader(keyboard, self._key)
+        loop.add_reader(keyboard, self._key, keyboard)
         stack.callback(loop.remove_reader, keyboard)
 
-    def _key(self) -> None:
-        keys = sys.stdin.buffer.raw.read(64) or b""
-        self.quit |= any(key in QUIT_KEYS for key in keys)
+    def _key(self, keyboard: int) -> None:
+        self.quit |= any(key in QUIT_KEYS for key in os.read(keyboard, KEYS_MAX))

@@ -200,12 +200,12 @@ select m.asset, max(m.snapshot_id) as snapshot_id, max(m.updated_at) as updated_
   from reactor.materialized_partition m where m.workspace = $1 group by m.asset order by m.asset
 
 -- name: list_row_counts
-select s.schema_name as schema, t.table_name as table, (                     -- live files without the rows that live delete files take away
-    coalesce((select sum(f.record_count) from {catalog}.ducklake_data_file f where f.table_id = t.table_id and f.end_snapshot is null), 0)
-    - coalesce((select sum(d.delete_count) from {catalog}.ducklake_delete_file d where d.table_id = t.table_id and d.end_snapshot is null), 0)
-  )::bigint as rows
+select s.schema_name as schema, t.table_name as table, coalesce(sum(f.record_count - coalesce(d.delete_count, 0)), 0)::bigint as rows
   from {catalog}.ducklake_table t join {catalog}.ducklake_schema s using (schema_id)
+  left join {catalog}.ducklake_data_file f on f.table_id = t.table_id and f.end_snapshot is null
+  left join {catalog}.ducklake_delete_file d on d.data_file_id = f.data_file_id and d.end_snapshot is null    -- it may outlive its data file
  where t.end_snapshot is null and s.end_snapshot is null
+ group by 1, 2
 
 -- name: list_schemas
 select version, fingerprint, columns, run_id, snapshot_id, created_at from reactor.materialized_asset_schema

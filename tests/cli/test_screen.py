@@ -6,7 +6,7 @@ from uuid import UUID
 from rich.console import Console
 
 from reactor.cli.live import AssetView, LaneView, RunView, SourceView, Totals, View
-from reactor.cli.screen import Frame, clock, doing, fired_by, screen
+from reactor.cli.screen import Frame, clock, doing, fired_by, line, screen
 from reactor.domain.runs import Reason, RunState
 from reactor.state.listing import RunSummary
 
@@ -46,7 +46,7 @@ FRAME = Frame("orders", "running", 73.9, {"metrics": "http://127.0.0.1:8081/metr
 def test_a_screen_says_rows_snapshots_lag_and_what_fired_what() -> None:
     lines = [" ".join(line.split()) for line in drawn(VIEW, FRAME).splitlines()]
     assert lines == [
-        "orders running 1:13",
+        "orders running 1:13 q stops",
         "12 000 rows in 44 runs, 40 snapshots, 20 cascades 5 quarantined",
         "",
         "topic lag records/s",
@@ -55,16 +55,14 @@ def test_a_screen_says_rows_snapshots_lag_and_what_fired_what() -> None:
         "",
         "asset rows snapshot last run slices fired by",
         "main/orders 12 397 58 10:00:07 running, 2 open kafka, 60 records",
-        "main/orders_daily 20 59 10:00:07 1 due asset: orders 2026-06-19 @58",
-        "export/notify.py - - 10:00:07 idle asset: orders 2026-06-19 @58, customers @53",
+        "main/orders_daily 20 59 10:00:07 1 due asset: orders @58 2026-06-19",
+        "export/notify.py - - 10:00:07 idle asset: orders @58 2026-06-19, customers @53",
         "export/archive.sh - - - - -",
         "",
         "what notify.py wrote",
         "one",
         "two",
-        "",
         "metrics http://127.0.0.1:8081/metrics",
-        "q stops",
     ]
 
 
@@ -72,7 +70,15 @@ def test_a_narrow_screen_cuts_only_what_fired() -> None:
     wide, narrow = drawn(VIEW, FRAME), drawn(VIEW, FRAME, 80)
     assert len(narrow.splitlines()) == len(wide.splitlines()) <= 24
     assert max(map(len, narrow.splitlines())) <= 80
-    assert "running, 2 open  kafka, 60" in narrow
+    assert "running, 2 open kafka, 60" in narrow
+    assert "asset: orders @58" in narrow
+
+
+def test_a_line_says_the_same_for_a_file() -> None:
+    assert line(VIEW, FRAME) == (
+        "1:13 running: rows=12000 runs=44 snapshots=40 cascades=20 quarantined=3 lag=43; orders 12397 rows @58; orders_daily 20 rows @59; "
+        "raw/orders.sql fired by kafka, 60 records")
+    assert line(View(), Frame("", "starting", 0)) == "0:00 starting: rows=0 runs=0 snapshots=0 cascades=0 quarantined=0 lag=0"
 
 
 def test_before_anything_answers_there_is_a_screen_too() -> None:
