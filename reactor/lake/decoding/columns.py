@@ -86,14 +86,15 @@ def _number(tokens: Tokens, type_: Declared, _cursor: duckdb.DuckDBPyConnection)
     kinds = number_kinds(text.data, text.offsets, tokens.kinds) if tokens.strings.any() else tokens.kinds
     fits = (kinds >= grammar.INTEGER) & (kinds <= grammar.EXPONENT)
     array = text.array(fits)
-    powers = kinds == grammar.EXPONENT
-    if type_.family != "real" and powers.any():
-        array = pc.replace_with_mask(array, pa.array(powers), pa.array(map(plain, array.filter(pa.array(powers)).to_pylist()), pa.large_string()))
-    if type_.family == "integer" and (kinds[fits] != grammar.INTEGER).any():
-        array = pc.replace_substring_regex(array, r"\.0+$", "")
-        whole: Mask = pc.invert(pc.match_substring(array, ".")).fill_null(False).to_numpy(zero_copy_only=False)
-        fits = fits & whole
-        array = pc.if_else(pa.array(fits), array, None)
+    powers = pa.array(kinds == grammar.EXPONENT)
+    if type_.family != "real" and powers.true_count:
+        array = pc.replace_with_mask(array, powers, pa.array(map(plain, array.filter(powers).to_pylist()), pa.large_string()))
+    fractions = fits & (kinds != grammar.INTEGER)
+    if type_.family == "integer" and fractions.any():
+        trimmed = pc.replace_substring_regex(array.filter(pa.array(fractions)), r"\.0+$", "")
+        whole = pc.invert(pc.match_substring(trimmed, "."))
+        array = pc.replace_with_mask(array, pa.array(fractions), pc.if_else(whole, trimmed, None))
+        fits[fractions] = whole.to_numpy(zero_copy_only=False)
     return _column(array, tokens, fits)
 
 

@@ -21,7 +21,7 @@ from reactor.lake.decoding.columns import Column, bounded, cast, read
 from reactor.lake.decoding.reasons import Reasons
 from reactor.lake.decoding.tokens import Tokens, children, one_array, payloads, picked
 from reactor.lake.decoding.types import Declared, declared
-from reactor.lake.statements.quoting import identifier
+from reactor.lake.statements.quoting import identifier, literal
 
 PIECE_BYTES = 8 * 1024 * 1024
 """Payloads that one thread reads at once; its own memory is some four times as much."""
@@ -50,7 +50,7 @@ def decode(
     try:
         (accepted,) = cursor.execute(f"CREATE TEMP TABLE {identifier(into)} AS {plan.accepted()}").fetchone() or (0,)
         beyond = accepted + np.count_nonzero(np.isin(found["reason"], (why.FINE, why.OUT_OF_RANGE), invert=True)) < table.num_rows
-        cursor.execute(f"CREATE TEMP TABLE {identifier(rejects)} AS {plan.rejected(beyond=beyond)}", plan.words())
+        cursor.execute(f"CREATE TEMP TABLE {identifier(rejects)} AS {plan.rejected(beyond=beyond)}")
     finally:
         cursor.unregister(_READ)
 
@@ -97,8 +97,8 @@ class _Plan:
         return f"SELECT {', '.join(kept + values)} FROM ({self._cast()}) WHERE reason = {why.FINE}{''.join(f' AND NOT {x}' for x in self._beyond().values())}"
 
     def rejected(self, *, beyond: bool) -> str:
-        """SQL: the rows of `rejects`; parameters: `words`. `beyond`: a record is out of range, and its first such column is to be found."""
-        shown = '($words::VARCHAR[])[reason + 1] AS reason, ($names::VARCHAR[])[fault + 1] AS "column"'
+        """SQL: the rows of `rejects`. `beyond`: a record is out of range, and its first such column is to be found."""
+        shown = f'({_list(why.WORDS)})[reason + 1] AS reason, ({_list(self.names)})[fault + 1] AS "column"'
         if not beyond:
             return f"SELECT row AS _row, {shown} FROM {_READ} WHERE reason <> {why.FINE}"
         tests = self._beyond()
@@ -107,10 +107,6 @@ class _Plan:
         fault = f"if(reason IN ({why.FINE}, {why.OUT_OF_RANGE}), least({known}, {first}), fault) AS fault"
         bad = " OR ".join([f"reason <> {why.FINE}", *tests.values()])
         return f"SELECT _row, {shown} FROM (SELECT row AS _row, if(reason = {why.FINE}, {why.OUT_OF_RANGE}, reason) AS reason, {fault} FROM ({self._cast()}) WHERE {bad})"
-
-    def words(self) -> dict[str, list[str | None]]:
-        """Parameters of `rejected`."""
-        return {"words": list(why.WORDS), "names": list(self.names)}
 
     def _cast(self) -> str:
         values = [f"{cast(f'c{i}', type_)} AS v{i}" for i, type_ in enumerate(self.types)]
@@ -143,6 +139,10 @@ def _pieces(records: pa.Table) -> list[pa.Table]:
     filled = np.cumsum(weights) // PIECE_BYTES
     bounds = [0, *(np.flatnonzero(np.diff(filled)) + 1), records.num_rows]
     return [records.slice(lo, hi - lo) for lo, hi in pairwise(bounds)]
+
+
+def _list(texts: Sequence[str | None]) -> str:
+    return f"[{', '.join('NULL' if text is None else literal(text) for text in texts)}]::VARCHAR[]"
 
 
 def _without_bom(texts: Tokens) -> Tokens:
