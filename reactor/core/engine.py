@@ -331,7 +331,8 @@ class Engine:
         running.refusals += 1
         stored = refused.stored
         current = [ledger for ledger in running.ledgers if lane.is_current(ledger)]
-        if len(current) == len(running.ledgers) and all(le.key in stored and stored[le.key].token == le.token for le in current):
+        believed = len(current) == len(running.ledgers) and all(le.key in stored and stored[le.key].token == le.token for le in current)
+        if believed and not self.draining:
             self._runs[refused.ticket] = (lane, running)
             return [WriteAgain(refused.ticket, tuple(c for ledger in current if (c := ledger.again()) is not None), running.refusals)]
         lane.end()

@@ -55,8 +55,12 @@ class Committer:
             async with self._locks[run.lake]:
                 written = await to_thread.run_sync(staged.write, run.run_id)
                 answer = await self._commit(run, staged) if written.changed else None
-        except (Conflict, Outage) as error:
+        except Conflict as error:
             self._refused(run, "conflict", error)
+            return await self._given_up(run), True
+        except Outage as error:
+            extra = {"event": "run_aborted", "asset": run.consumer, "run_id": str(run.run_id), "partition": run.trigger.partition}
+            logger.warning("%s waits, it is written again: %s", run.consumer, error, extra=extra)
             return await self._given_up(run), True
         if answer is None:
             return await self.complete(run, written.counts), True

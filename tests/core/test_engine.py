@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from reactor.core.effects import CommitPosition, Failed, Feed, Pause, RangeRead, ReadRange, Refused, Resume, Skipped, StartRun
+from reactor.core.effects import CommitPosition, Discard, Failed, Feed, Pause, RangeRead, ReadRange, Refused, Resume, Skipped, StartRun
 from reactor.core.lanes import Limits
 from reactor.domain.events import RunRequested
 from reactor.domain.scripts import Body, Debounce, Edge, Header, Materialize, Partitioning, Retry, Script, ScriptPath
@@ -204,6 +204,20 @@ def test_a_refused_run_goes_on_from_what_is_stored() -> None:
     ahead = Position(3, Token(UUID(int=77)), lane.routing)
     driver.engine.outcome(Refused(run.ticket, {key: ahead}), 2.0)
     assert [(p.lo, p.hi) for p in lane.ledgers[TOPIC].open[""]] == [(3, 5)]
+
+
+def test_a_refused_run_is_not_written_again_by_a_service_that_stops() -> None:
+    driver = Driver([on_topic()])
+    driver.assign(KAFKA)
+    driver.engine.offer(KAFKA, records(driver, 0, 5), 0.0)
+    (run,) = [e for e in driver.engine.tick(2.0) if isinstance(e, StartRun)]
+    key = PositionKey(Consumer("ducklake://main/orders"), TOPIC)
+    ledger = driver.engine.lanes[key.consumer].ledgers[TOPIC]
+    driver.engine.draining = True
+    effects = driver.engine.outcome(Refused(run.ticket, {key: Position(0, ledger.token, ledger.routing)}), 2.0)
+    assert effects == [Discard(run.ticket)]
+    assert not driver.engine.running
+    assert [(p.lo, p.hi) for p in ledger.open[""]] == [(0, 5)]
 
 
 def test_a_blocked_slice_of_a_stream_is_tried_again_after_five_minutes() -> None:
