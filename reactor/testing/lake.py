@@ -82,7 +82,11 @@ class _GatedRun:
         return self.staged.write(run_id)
 
     def commit(self) -> None:
-        self.gate("commit", self.order)
+        try:
+            self.gate("commit", self.order)
+        except BaseException:
+            self.staged.rollback()  # as after a COMMIT that raised, nothing is open
+            raise
         self.staged.commit()
 
     def rollback(self) -> None:

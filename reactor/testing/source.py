@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import anyio
 
 from reactor.domain.spans import SourcePartition
+from reactor.errors import Retryable
 from reactor.ports import Intake, LogBounds, OutOfRange, RawSpan
 from reactor.testing.logs import CRASH, PAUSE, ScriptedLogs, Sentinel
 
+T = TypeVar("T")
+
+AGAIN_SECONDS = 0.1
+"""After which a call of the intake that was refused for now is made again."""
 HALTED_SECONDS = 1.0
 """After which the intake is asked again about what is halted."""
 
@@ -53,9 +59,9 @@ class ScriptedSource:
             for partition in gone:
                 del self.positions[partition]
             self.paused -= gone
-            await intake.revoked(gone)
+            await _until_taken(lambda: intake.revoked(gone))
         if new := owned - self.positions.keys():
-            starts = await intake.assigned(self.logs.bounds(new))
+            starts = await _until_taken(lambda: intake.assigned(self.logs.bounds(new)))
             self.positions |= {partition: starts.get(partition) for partition in new}
 
     async def _hand_over(self, intake: Intake) -> bool:
@@ -66,7 +72,7 @@ class ScriptedSource:
                 continue
             (bounds,) = self.logs.bounds([partition]).values()
             if not bounds.start <= lo <= bounds.end:
-                lo = self.positions[partition] = await intake.out_of_range(partition, bounds)
+                lo = self.positions[partition] = await _asked(intake, partition, bounds)
             if lo is not None and await self._offer(intake, partition, lo):
                 return True
         return False
@@ -74,7 +80,7 @@ class ScriptedSource:
     async def _offer(self, intake: Intake, partition: SourcePartition, lo: int) -> bool:
         span, sentinel = self.logs.upcoming(partition, lo)
         if span is not None:
-            await intake.offer(span)
+            await _until_taken(lambda: intake.offer(span))
             self.positions[partition] = span.hi
         return self._ended(sentinel)
 
@@ -89,7 +95,7 @@ class ScriptedSource:
     async def _look_at_halted(self, intake: Intake) -> None:
         for partition, position in list(self.positions.items()):
             if position is None and (bounds := self.logs.bounds([partition]).get(partition)):
-                self.positions[partition] = await intake.out_of_range(partition, bounds)
+                self.positions[partition] = await _asked(intake, partition, bounds)
 
     def pause(self, partitions: Collection[SourcePartition]) -> None:
         """See `ports.Source`."""
@@ -122,3 +128,16 @@ class ScriptedSource:
     async def commit(self, offsets: Mapping[SourcePartition, int]) -> None:
         """See `ports.Source`."""
         self.logs.group_offsets |= {(self.group_id, p): offset for p, offset in offsets.items() if p in self.positions}
+
+
+async def _asked(intake: Intake, partition: SourcePartition, bounds: LogBounds) -> int | None:
+    return await _until_taken(lambda: intake.out_of_range(partition, bounds))
+
+
+async def _until_taken(call: Callable[[], Awaitable[T]]) -> T:
+    """A call of the intake, again as long as it raises `Retryable`."""
+    while True:
+        try:
+            return await call()
+        except Retryable:
+            await anyio.sleep(AGAIN_SECONDS)

@@ -180,6 +180,17 @@ class Product:
         await until(over, f"the run of {script} {partition}".strip() + " has ended")
         return ended[-1]
 
+    def refuse_writes(self, *, refused: bool) -> None:
+        """The lake cannot be written: a file stands where its folder was (root would write into a read-only one)."""
+        away = self.lake_folder.with_name("away")
+        if refused:
+            self.lake_folder.mkdir(parents=True, exist_ok=True)
+            self.lake_folder.rename(away)
+            self.lake_folder.touch()
+        else:
+            self.lake_folder.unlink()
+            away.rename(self.lake_folder)
+
     # -- facts
 
     @property

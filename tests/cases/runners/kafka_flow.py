@@ -1,0 +1,440 @@
+"""Positions, gaps, crashes and hand-overs: each case in a product of its own, over logs with the exact offsets of the case."""
+
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+from reactor.domain.scripts import Routing, ScriptPath
+from reactor.domain.spans import Consumer, PositionKey, SourcePartition
+from reactor.errors import RunFailed
+from reactor.ports import NewPosition
+from reactor.wiring import opened_state
+from tests.cases import Case
+from tests.cases.comparing import Unknown, same_rows, told, unknown_fields, unnamed
+from tests.cases.flows import Content, content, days_of, id_list, octets, place
+from tests.cases.together import each
+from tests.harness import Ground, Held, Product, Replica, ground, opened_product
+from tests.parts.waiting import until
+
+ASSET, PATH, PROBE = "ducklake://main/orders", ScriptPath("orders.sql"), "seen.sql"
+FIELDS = {
+    "id", "title", "log", "log_start", "log_end", "position", "group_offset", "then", "script", "script_select", "expect", "why", "note", "decision",
+    "decision_why",
+}  # fmt: skip
+PROBE_TEXT = """-- pipeline
+-- on kafka://orders
+-- materialize ducklake://main/seen append
+-- debounce 1s
+SELECT _offset, len(_headers) AS headers FROM batch"""
+
+
+def environment() -> AbstractContextManager[Ground]:
+    """PostgreSQL and a folder."""
+    return ground()
+
+
+async def run_together(cases: Sequence[Case], setup: Case, on: Ground) -> Mapping[str, str | None]:
+    """Some at once."""
+    by_id = {str(case["id"]): dict(case) for case in cases}
+
+    async def one(name: str) -> str | None:
+        async with opened_product(on) as product:
+            return await Flow(product, by_id[name], dict(setup)).judged()
+
+    return await each(by_id, one, at_once=4)
+
+
+@dataclass(slots=True)
+class Flow:
+    """One case under way."""
+
+    product: Product
+    case: Mapping[str, Any]
+    setup: Mapping[str, Any]
+    replicas: dict[str, Replica] = field(default_factory=dict)
+    held: dict[str, Held] = field(default_factory=dict)
+    begun: bool = False
+    produced_at: float = 0.0
+
+    async def judged(self) -> str | None:
+        """All that happens, then everything that is wrong."""
+        unknown_fields(self.case, FIELDS)
+        checked = self.product.put(self.scripts())
+        if refused := checked.refused.get(PATH):
+            return f"the script is refused: {refused}"
+        await self._prepare()
+        for step in self.case.get("then", []):
+            await self._step(step)
+        await self.begin()
+        await self.product.settle()
+        expect: Mapping[str, Any] = self.case["expect"]
+        return told(iter([difference for name in expect for difference in await self._differences(name, expect[name])]))
+
+    # -- what is there before
+
+    def scripts(self) -> dict[str, str]:
+        """The script of the case; with a second one that counts headers, if the case asks for them."""
+        lines = list(self.setup[self.case.get("script", "script")])
+        if "script_select" in self.case:
+            first_of = r"list_filter(_headers, h -> h.name = '\1')[1].value"
+            lines[-1] = re.sub(r"<hex of the first header named (\w+)>", rf"hex({first_of})", self.case["script_select"])
+        probe = {PROBE: PROBE_TEXT} if "headers_kept" in self.case["expect"] else {}
+        return {PATH: "\n".join(lines), **probe}
+
+    def contents(self) -> Mapping[SourcePartition, Content]:
+        """The logs of the case."""
+        now_ms = round(time.time() * 1000)
+        return {place(self.product.logs, name): content(given, now_ms) for name, given in self.case["log"].items()}
+
+    async def _prepare(self) -> None:
+        """Logs, positions and group offsets."""
+        logs = self.product.logs
+        for partition, found in self.contents().items():
+            logs.make(*_names(partition), start=self.case.get("log_start", found.start))
+        group = self.product.opened.loaded.settings.group_id("main")
+        for name, offset in self.case.get("group_offset", {}).items():
+            logs.group_offsets[group, place(logs, name)] = offset
+        if "position" in self.case:
+            async with opened_state(self.product.opened.project) as state:
+                await state.insert_positions([self._position(name, floor) for name, floor in self.case["position"].items()])
+
+    def _position(self, name: str, floor: int) -> NewPosition:
+        """As an earlier life has left it."""
+        partitioning = self.product.opened.checked.scripts[PATH].header.partitioned
+        key = PositionKey(Consumer(ASSET), place(self.product.logs, name))
+        return NewPosition(key, floor, Routing(partitioning).fingerprint, "earliest")
+
+    def fill(self) -> None:
+        """All records of the case are written."""
+        self.produced_at = time.time()
+        for partition, found in self.contents().items():
+            self.product.logs.produce(partition, found.records, end=self.case.get("log_end", found.end))
+
+    # -- what happens
+
+    async def begin(self, name: str = "A", *, filled: bool = True) -> Replica:
+        """The first replica serves, over the log of the case or (not `filled`) an empty one; once."""
+        if not self.begun:
+            self.begun = True
+            if filled:
+                self.fill()
+            await self._started(name).start()
+        return self.replicas[name]
+
+    def _started(self, name: str) -> Replica:
+        """A replica by its name in the case; made, not started, if it is new."""
+        if name not in self.replicas:
+            self.replicas[name] = self.product.replica()
+        return self.replicas[name]
+
+    def _hold(self, name: str, step: str = "commit", partition: str = "") -> None:
+        self.held[name] = self._started(name).gates.hold("commit" if step == "commit" else "write", ASSET, partition)
+
+    async def _step(self, step: object) -> None:
+        if isinstance(step, dict):
+            ((word, value),) = step.items()
+            await self._command(word, value)
+            return
+        for pattern, act in PHRASES:
+            if found := re.fullmatch(pattern, str(step)):
+                await act(self, found)
+                return
+        raise Unknown(f"runner does not know the step {step!r}")
+
+    async def _command(self, word: str, value: Any) -> None:
+        match word:
+            case "settle":
+                await self.begin()
+                await self.product.settle()
+            case "restart":
+                await self.begin()
+                await self.product.stop()
+                await self.restarted()
+            case "add_source_partition":
+                self.product.logs.make(*_names(place(self.product.logs, value)))
+            case "produce":
+                for name, given in value.items():
+                    found = content(given, round(time.time() * 1000))
+                    self.product.logs.produce(place(self.product.logs, name), found.records, end=found.end)
+            case _:
+                raise Unknown(f"runner does not know the step {word!r}")
+
+    async def restarted(self) -> None:
+        """A new life, after the leases of the dead have run out."""
+        await self.product.time_passes()
+        self.replicas["A"] = await self.product.start()
+
+    async def completed(self, replica: str = "", at_least: int = 1) -> None:
+        """Wait for completed runs, of one replica or any."""
+
+        async def there() -> bool:
+            runs = [run for run in await self.product.runs(PATH) if run.state == "completed"]
+            return len([run for run in runs if not replica or run.replica == self.holder(replica)]) >= at_least
+
+        await until(there, f"a run of {replica or 'any replica'} has completed")
+
+    def holder(self, name: str) -> str:
+        """By which its runs are known."""
+        return self.replicas[name].service.executor._holder
+
+    # -- what is so in the end
+
+    async def _differences(self, name: str, wanted: Any) -> list[str]:
+        look = FACTS.get(name)
+        if look is None:
+            raise Unknown(f"runner does not know {name}")
+        got = await look(self, wanted)
+        return [] if got == wanted else [f"{name}: got {got} wanted {wanted}"]
+
+    async def rows(self, columns: str = "*") -> list[list[str | None]]:
+        """Of the table; none if there is none."""
+        if not await self.product.tool.has("orders"):
+            return []
+        star = '* EXCLUDE ("_wm_partition")' if columns == "*" and "_wm_partition" in await self.product.tool.columns("main.orders") else columns
+        return await self.product.tool.rows(f"SELECT {star} FROM main.orders")
+
+    async def ids(self) -> list[int]:
+        """Sorted."""
+        return sorted(int(row[0] or -1) for row in await self.rows("id"))
+
+
+def _names(partition: SourcePartition) -> tuple[str, int]:
+    return partition.source.rpartition("/")[2], int(partition.number)
+
+
+# ---------------------------------------------------------------------------------------------------------------- steps in words
+
+
+async def _held_and_killed(flow: Flow, _: re.Match[str]) -> None:
+    if "A" not in flow.held:
+        flow._hold("A")
+    await flow.begin()
+    await flow.held["A"].reached()
+    await flow.product.kill()
+
+
+async def _killed(flow: Flow, _: re.Match[str]) -> None:
+    await flow.begin()
+    await flow.product.kill()
+
+
+async def _killed_before_courtesy(flow: Flow, _: re.Match[str]) -> None:
+    await flow.begin()
+    await flow.product.kill()
+    flow.product.logs.group_offsets.clear()
+
+
+async def _restart(flow: Flow, _: re.Match[str]) -> None:
+    await flow.restarted()
+
+
+async def _commits(flow: Flow, _: re.Match[str]) -> None:
+    await flow.begin()
+    await flow.completed()
+
+
+async def _slice_commits(flow: Flow, found: re.Match[str]) -> None:
+    """An append takes all due slices at once, and each alone if that fails: so it is made to fail once."""
+    gates = flow._started("A").gates
+    gates.fail("stage", ASSET, RunFailed("all slices together"))
+    for other in {day for given in flow.case["log"].values() for day in days_of(str(given)).values()} - {found[1]}:
+        flow._hold("A", partition=other)
+    await flow.begin()
+    await flow.completed()
+
+
+async def _takes_and_is_held(flow: Flow, found: re.Match[str]) -> None:
+    flow._hold(found[1])
+    await flow.begin(found[1])
+    await flow.held[found[1]].reached()
+
+
+async def _moves(flow: Flow, found: re.Match[str]) -> None:
+    replica = flow._started(found[2])
+    if not replica.lives:
+        await replica.start()
+    assert replica.source is not None
+    flow.product.logs.move(place(flow.product.logs, found[1]), replica.source)
+
+
+async def _reads_and_commits(flow: Flow, found: re.Match[str]) -> None:
+    await flow.completed(found[1])
+    (run,) = [run for run in await flow.product.runs(PATH) if run.replica == flow.holder(found[1])]
+    read = [(position["from"], position["to"]) for position in run.trigger["positions"]]
+    assert read == [(int(found[2]), int(found[4]) + 1)], f"{found[1]} has read {read}"
+
+
+async def _released(flow: Flow, found: re.Match[str]) -> None:
+    flow.held[found[1]].release()
+
+
+async def _quiet(flow: Flow, _: re.Match[str]) -> None:
+    """The record comes to a product that waits for it."""
+    await flow.begin(filled=False)
+    flow.fill()
+    await flow.completed()
+
+
+async def _lake_refuses(flow: Flow, _: re.Match[str]) -> None:
+    await flow.begin(filled=False)
+    await flow.product.settle()
+    flow.product.refuse_writes(refused=True)
+    flow.fill()
+
+    async def refused() -> bool:
+        return bool(await flow.product.fetch("SELECT 1 FROM reactor.run WHERE state IN ('aborted', 'failed')"))
+
+    await until(refused, "the lake has refused a write")
+
+
+async def _lake_works(flow: Flow, _: re.Match[str]) -> None:
+    flow.product.refuse_writes(refused=False)
+
+
+async def _sigterm(flow: Flow, _: re.Match[str]) -> None:
+    await flow.begin()
+    await flow.product.stop()
+
+
+Act = Callable[[Flow, re.Match[str]], Awaitable[None]]
+PHRASES: Sequence[tuple[str, Act]] = (
+    (r"the process dies before any offset is committed to Kafka", _killed_before_courtesy),
+    (r"the process dies .*before the commit", _held_and_killed),
+    (r"the process dies before (\S+) commits", _held_and_killed),
+    (r"the process dies", _killed),
+    (r"restart", _restart),
+    (r"the run commits", _commits),
+    (r"the slice (\S+) commits", _slice_commits),
+    (r"replica (\w+) takes offsets (\d+)\.\.(\d+) and is held just before its commit", _takes_and_is_held),
+    (r"(\S+/\d+) moves to replica (\w+)", _moves),
+    (r"(\w+) reads from the position (\d+) and commits (\d+)\.\.(\d+)", _reads_and_commits),
+    (r"(\w+) is released", _released),
+    (r"no further record for .*", _quiet),
+    (r"the lake refuses the write.*", _lake_refuses),
+    (r"the lake works again", _lake_works),
+    (r"SIGTERM", _sigterm),
+)
+
+
+# ---------------------------------------------------------------------------------------------------------------- facts: what was got, or what was wanted
+
+
+async def _rows(flow: Flow, wanted: Any) -> Any:
+    got = await flow.rows()
+    return wanted if same_rows(got, wanted) else got
+
+
+async def _ids(flow: Flow, wanted: Any) -> Any:
+    got = await flow.ids()
+    return wanted if got == sorted(id_list(wanted)) else got
+
+
+async def _ids_count(flow: Flow, _: Any) -> int:
+    return len(await flow.ids())
+
+
+async def _ids_distinct(flow: Flow, _: Any) -> int:
+    return len(set(await flow.ids()))
+
+
+async def _rows_per_partition(flow: Flow, _: Any) -> dict[str, int]:
+    got = await flow.product.tool.rows('SELECT "_wm_partition", count(*) FROM main.orders GROUP BY ALL')
+    return {str(name): int(count or 0) for name, count in got}
+
+
+async def _position(flow: Flow, _: Any) -> dict[str, int]:
+    return await flow.product.positions(ASSET)
+
+
+async def _lag(flow: Flow, _: Any) -> int:
+    bounds = flow.product.logs.bounds(place(flow.product.logs, name) for name in flow.case["log"])
+    positions = await flow.product.positions(ASSET)
+    return sum(found.end - positions[f"{_names(p)[0]}/{p.number}"] for p, found in bounds.items())
+
+
+async def _lag_never_negative(flow: Flow, _: Any) -> bool:
+    (replica,) = flow.product.living
+    shown = [sample.value for metric in replica.service.telemetry.source_lag.collect() for sample in metric.samples]
+    return await _lag(flow, None) >= 0 and min(shown, default=0) >= 0
+
+
+async def _updates(flow: Flow, _: Any) -> int:
+    return len(await flow.product.updates(ASSET))
+
+
+async def _stale_runs_committed(flow: Flow, _: Any) -> int:
+    return len([run for run in await flow.product.runs(PATH) if run.state == "completed" and run.replica == flow.holder("A")])
+
+
+async def _gap_reported(flow: Flow, _: Any) -> dict[str, list[int]]:
+    gaps = await flow.product.fetch("SELECT * FROM reactor.source_gap WHERE consumer = $1", ASSET)
+    return {f"{_names(SourcePartition(g['source'], g['source_partition']))[0]}/{g['source_partition']}": [g["lo"], g["hi"]] for g in gaps}
+
+
+async def _blocked(flow: Flow, wanted: Any) -> Any:
+    (replica,) = flow.product.living
+    halted = [key.source_partition for key in replica.halted]
+    return wanted if halted == [place(flow.product.logs, wanted)] else halted
+
+
+async def _visible(flow: Flow, wanted: Any) -> Any:
+    (replica,) = flow.product.living
+    said = " ".join(replica.halted.values())
+    return said if not said or unnamed(wanted, said, ["position", "log end"]) else wanted
+
+
+async def _headers_kept(flow: Flow, _: Any) -> int:
+    return sum(int(row[0] or 0) for row in await flow.product.tool.rows("SELECT headers FROM main.seen"))
+
+
+async def _quarantine(flow: Flow, wanted: Any) -> Any:
+    got = [
+        {"source_partition": f"{(row['source'] or '').rpartition('/')[2]}/{row['source_partition']}", "offset": int(row["offset"] or -1),
+         "bytes": row["value"], "key": row["key"], "headers": row["headers"], "reason": row["reason"]}
+        for row in await flow.product.quarantined(ASSET)
+    ]  # fmt: skip
+    meant = [{**row, **{name: _hexed(name, row[name]) for name in ("key", "headers") if name in row}} for row in wanted]
+    picked = [{name: row[name] for name in one} for row, one in zip(got, meant, strict=False)]
+    return wanted if picked == meant and len(got) == len(meant) else got
+
+
+def _hexed(name: str, given: Any) -> str:
+    if name == "key":
+        return (octets(given) or b"").hex()
+    pairs = ",".join(f'["{header}","{(octets(text) or b"").hex()}"]' for header, text in given)
+    return f"[{pairs}]"
+
+
+async def _quarantine_count(flow: Flow, _: Any) -> int:
+    return len(await flow.product.quarantined(ASSET))
+
+
+async def _restarts(flow: Flow, _: Any) -> int:
+    return len(flow.product.replicas) - 1
+
+
+async def _snapshots_made(flow: Flow, _: Any) -> int:
+    return len(await flow.product.tool.rows("SELECT 1 FROM lake.snapshots() WHERE contains(commit_extra_info, '\"run\"')"))
+
+
+async def _freshness_recorded(flow: Flow, _: Any) -> bool:
+    rows = await flow.product.fetch("SELECT 1 FROM reactor.materialized_partition WHERE asset = $1 AND checked_at IS NOT NULL", ASSET)
+    return bool(rows)
+
+
+async def _within_seconds_of_arrival(flow: Flow, wanted: Any) -> Any:
+    (row,) = await flow.product.fetch("SELECT min(fired_at) AS fired_at FROM reactor.run WHERE consumer = $1", ASSET)
+    seconds = row["fired_at"].timestamp() - flow.produced_at
+    return max(wanted, seconds)
+
+
+FACTS: Mapping[str, Callable[[Flow, Any], Awaitable[Any]]] = {
+    "rows": _rows, "ids": _ids, "ids_count": _ids_count, "ids_distinct": _ids_distinct, "rows_per_partition": _rows_per_partition,
+    "position": _position, "lag": _lag, "lag_never_negative": _lag_never_negative, "updates": _updates, "stale_runs_committed": _stale_runs_committed,
+    "gap_reported": _gap_reported, "blocked": _blocked, "visible": _visible, "headers_kept": _headers_kept, "quarantine": _quarantine,
+    "quarantine_count": _quarantine_count, "restarts": _restarts, "snapshots_made": _snapshots_made, "freshness_recorded": _freshness_recorded,
+    "within_seconds_of_arrival": _within_seconds_of_arrival,
+}  # fmt: skip
