@@ -13,7 +13,7 @@ from reactor.domain.partitions import calendar_of
 from reactor.domain.scripts import Script
 from reactor.domain.spans import WHOLE
 from reactor.errors import Conflict, RunBlocked, RunFailed
-from reactor.lake.keep import Keep
+from reactor.lake.keep import Custody, Keep
 from reactor.lake.materialize import StagedRun
 from reactor.lake.session import Instance, InstanceSettings, LakeSettings
 from reactor.lake.stage import stage
@@ -43,8 +43,8 @@ class DuckLake:
         """See `reactor.ports.Lake`."""
         instance = self._sound()
         lake = LakeTable.parse(order.script.managed.asset).lake if order.script.managed else self._settings.default_lake
-        named = partial(self._named, f"lake_{lake}")
-        return stage(instance, order, self._keeps.get(lake), named, skip_unchanged=self._skip_unchanged)
+        custody = Custody(self._keeps.get(lake), partial(self._named, f"lake_{lake}"))
+        return stage(instance, order, custody, skip_unchanged=self._skip_unchanged)
 
     def ensure_table(self, script: Script) -> UUID | None:
         """See `reactor.ports.Lake`. A script that reads `batch` keeps a position, which names its table by the uuid: it is made first."""

@@ -13,14 +13,15 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from reactor.domain.runs import RunId
-from reactor.errors import UsageError
+from reactor.errors import Outage, UsageError
 
 KEEP_SECONDS = 3600.0
 """Age of a run's links at which a sweep drops them: longer than any COMMIT, or any replica that sleeps in one, may take."""
@@ -110,3 +111,50 @@ class Keep:
             if time.time() - folder.stat().st_mtime > KEEP_SECONDS:
                 self.drop(kept)
         return restored
+
+
+class Custody:
+    """The new files of one run, from before COMMIT until COMMIT is back and the run row has spoken, in either order.
+
+    `keep` None: the lake is an object store, which keeps versions itself. May be called from two threads, one of which is in COMMIT.
+    """
+
+    def __init__(self, keep: Keep | None, named: Named) -> None:
+        self._keep, self._named = keep, named
+        self._lock = threading.Lock()
+        self._kept: Kept | None = None
+        self._committing = False
+        self._committed: bool | None = None
+
+    def hold(self, run_id: RunId, tables: Iterable[str], since: float) -> None:
+        """COMMIT comes next. Raises OSError."""
+        self._kept = self._keep.hold(run_id, tables, since) if self._keep else None
+        with self._lock:
+            self._committing, self._committed = True, None
+
+    def returned(self, *, given_up: bool) -> None:
+        """COMMIT is back, and DuckLake has deleted what it deletes. `given_up`: nobody waits for it any more."""
+        with self._lock:
+            self._committing = False
+            left_alone = given_up or self._committed is not None
+        if left_alone:
+            with suppress(Outage):  # then the next sweep does it
+                self._release()
+
+    def settled(self, *, committed: bool) -> None:
+        """The run row has spoken. Raises `Outage` while the catalog cannot be asked: then call it again."""
+        with self._lock:
+            self._committed = committed
+            waiting = self._committing
+        if not waiting:
+            self._release()
+
+    def _release(self) -> None:
+        kept, keep = self._kept, self._keep
+        if kept is None or keep is None:
+            return
+        if self._committed is not False:
+            keep.restore(kept, self._named)
+        if self._committed is not None:
+            keep.drop(kept)
+            self._kept = None

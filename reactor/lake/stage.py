@@ -7,10 +7,10 @@ import duckdb
 from reactor.domain.spans import UNROUTED
 from reactor.errors import RunBlocked, RunFailed
 from reactor.lake.batch import Batch, forget, gather
-from reactor.lake.evaluate import Evaluated, Work, evaluate
+from reactor.lake.evaluate import Work, evaluate
 from reactor.lake.fit import fit
-from reactor.lake.keep import Keep, Named
-from reactor.lake.materialize import Contents, StagedRun
+from reactor.lake.keep import Custody
+from reactor.lake.materialize import StagedRun
 from reactor.lake.quarantine import REJECTS, Quarantine, judged, keep_bytes, quarantine_table
 from reactor.lake.session import Instance, leave
 from reactor.lake.statements import checking, plan
@@ -19,10 +19,11 @@ from reactor.lake.statements.quoting import identifier
 from reactor.lake.statements.script_text import ScriptText
 from reactor.lake.statements.staging import STAGE
 from reactor.lake.tables import Existing, look
+from reactor.lake.write import Contents, StagedRows
 from reactor.ports import StageOrder
 
 
-def stage(instance: Instance, order: StageOrder, keep: Keep | None, named: Named, *, skip_unchanged: bool) -> StagedRun:
+def stage(instance: Instance, order: StageOrder, custody: Custody, *, skip_unchanged: bool) -> StagedRun:
     """See `reactor.ports.Lake`."""
     cursor = instance.cursor()
     try:
@@ -33,7 +34,7 @@ def stage(instance: Instance, order: StageOrder, keep: Keep | None, named: Named
     except BaseException:
         instance.release(cursor)
         raise
-    return StagedRun(instance, cursor, contents, keep, named)
+    return StagedRun(instance, cursor, contents, custody)
 
 
 def _staged(instance: Instance, cursor: duckdb.DuckDBPyConnection, order: StageOrder, *, skip_unchanged: bool) -> Contents:
@@ -44,21 +45,24 @@ def _staged(instance: Instance, cursor: duckdb.DuckDBPyConnection, order: StageO
     if order.replace_slice and script.body.reads_batch:
         raise RunBlocked(f"{script.path} reads `batch`, so a slice cannot be made again from what one run sees", hint="positions reset")
     batch = gather(cursor, script, order.slices) if script.body.reads_batch else None
-    instance.enter(cursor)
     work = Work(ScriptText(script), routed, batch.records if batch else None)
-    evaluated = evaluate(cursor, work, instance.attaching) if routed else None
-    leave(cursor)
-    existing = look(cursor, to.table)
-    _admit(cursor, to, existing)
-    fitted = fit(cursor, to, existing, evaluated, REJECTS) if evaluated else None
+    rows = _rows(instance, cursor, work, to) if routed else None
     rejected = judged(cursor, batch.total, fraction=bool(routed)) if batch else 0
-    rows = _count(cursor, f"SELECT count(*) FROM temp.{identifier(STAGE)}") if evaluated else 0
-    warnings = _checked_keys(cursor, to) if evaluated else ()
-    outcomes = _outcomes(batch, rejected, rows, evaluated) if batch else {}
+    warnings = _checked_keys(cursor, to) if rows else ()
     quarantine = _quarantine(cursor, to, rejected)
     if batch:
         forget(cursor)
-    return Contents(slices, to, evaluated, fitted, existing, rows, quarantine, outcomes, warnings, skip_unchanged)
+    return Contents(slices, to, rows, quarantine, _outcomes(batch, rejected, rows) if batch else {}, warnings, skip_unchanged)
+
+
+def _rows(instance: Instance, cursor: duckdb.DuckDBPyConnection, work: Work, to: Target) -> StagedRows:
+    instance.enter(cursor)
+    evaluated = evaluate(cursor, work, instance.attaching)
+    leave(cursor)
+    existing = look(cursor, to.table)
+    _admit(cursor, to, existing)
+    fitted = fit(cursor, to, existing, evaluated, REJECTS)
+    return StagedRows(evaluated, fitted, existing, _count(cursor, f"SELECT count(*) FROM temp.{identifier(STAGE)}"))
 
 
 def _quarantine(cursor: duckdb.DuckDBPyConnection, to: Target, rejected: int) -> Quarantine:
@@ -70,11 +74,11 @@ def _quarantine(cursor: duckdb.DuckDBPyConnection, to: Target, rejected: int) ->
     return Quarantine(table, to.materialize.asset, rejected, existing.folder if existing else None)
 
 
-def _outcomes(batch: Batch, rejected: int, rows: int, evaluated: Evaluated | None) -> dict[str, int]:
+def _outcomes(batch: Batch, rejected: int, rows: StagedRows | None) -> dict[str, int]:
     """Records by what became of them. How many a SELECT left out is known only where each row is made from one record."""
     outcomes = {"quarantined": rejected, "tombstone": batch.tombstones}
-    if evaluated and evaluated.selected.carried:
-        outcomes["filtered"] = max(0, batch.total - batch.tombstones - rejected - rows)
+    if rows and rows.evaluated.selected.carried:
+        outcomes["filtered"] = max(0, batch.total - batch.tombstones - rejected - rows.count)
     return outcomes
 
 
