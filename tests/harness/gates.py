@@ -57,13 +57,13 @@ class Gates:
         self._set.append((step, asset, partition, held.stand))
         return held
 
-    def fail(self, step: Step, asset: str, error: Exception) -> None:
-        """The next run raises this."""
+    def fail(self, step: Step, asset: str, error: Exception, times: int = 1) -> None:
+        """The next runs raise this."""
 
         def raises() -> None:
             raise error
 
-        self._set.append((step, asset, "", raises))
+        self._set += [(step, asset, "", raises)] * times
 
     def kill(self) -> None:
         """Nobody passes any more."""
