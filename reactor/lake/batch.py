@@ -1,7 +1,7 @@
 """The records of a run: from the pieces that the core carried to the table `_wm_batch` that the script reads.
 
 Two relations. `_wm_raw` is Arrow, as the records came: their numbers, bytes and origin; only what is set aside is ever copied from it.
-`_wm_batch` holds the decoded columns, those of the metadata that the script can see (`named_columns`), and hidden ones. Records are numbered
+`_wm_batch` shows the decoded columns, those of the metadata that the script can see (`named_columns`), and hidden ones. Records are numbered
 by slice, and within a slice in the order of their offsets, so a slice is a range of numbers.
 """
 
@@ -35,7 +35,7 @@ METADATA: Mapping[str, str] = {
 """Columns of `batch` beside the declared ones, with their types. Without declared ones `value` is the payload."""
 
 TOMBSTONE = "tombstone"
-_DECODABLE, _UNDECODED = "_wm_decodable", "_wm_undecoded"
+_DECODABLE, _DECODED, _UNDECODED = "_wm_decodable", "_wm_decoded", "_wm_undecoded"
 
 _NO_RECORDS = pa.schema([
     ("offset", pa.int64()), ("timestamp", pa.timestamp("ms", "UTC")), ("key", pa.binary()), ("value", pa.binary()),
@@ -74,7 +74,7 @@ class _Gathered:
         self.tables.append(payload.records.slice(settled))
         self.origins.append(origin)
         self.lengths.append(payload.records.num_rows - settled)
-        if payload.reasons is not None:
+        if payload.reasons is not None:  # only where they have no slice
             self.reasons.append(payload.reasons.slice(settled))
 
     def constant(self, values: Sequence[object], kind: pa.DataType) -> pa.Array:
@@ -112,8 +112,9 @@ def gather(cursor: duckdb.DuckDBPyConnection, script: Script, slices: Sequence[S
 
 def forget(cursor: duckdb.DuckDBPyConnection) -> None:
     """Give the memory of the records back: what is staged and what is set aside have their own."""
-    cursor.execute("DROP VIEW IF EXISTS temp.batch")
-    cursor.execute(f"DROP TABLE IF EXISTS temp.{identifier(BATCH)}")
+    for view in ("batch", BATCH):
+        cursor.execute(f"DROP VIEW IF EXISTS temp.{identifier(view)}")
+    cursor.execute(f"DROP TABLE temp.{identifier(_DECODED)}")
     cursor.unregister(RAW)
 
 
@@ -156,16 +157,22 @@ class _Decoding:
         """Make `_wm_batch`, and put into `_wm_rejects` what cannot be decoded; the number of tombstones that are no rows."""
         keep = [*self.metadata, *self.hidden]
         self.cursor.register(_DECODABLE, self._with_metadata(raw))
-        decode(self.cursor, _DECODABLE, self.script.header.batch, keep, BATCH, _UNDECODED)
+        decode(self.cursor, _DECODABLE, self.script.header.batch, keep, _DECODED, _UNDECODED)
         tombstones = self._tombstones(raw["value"].null_count, keep)
         self.cursor.unregister(_DECODABLE)
         self.cursor.execute(f'INSERT INTO {REJECTS} SELECT _row, reason, "column", NULL FROM temp.{identifier(_UNDECODED)}'
                             f" WHERE reason <> {literal(TOMBSTONE)}")
         self.cursor.execute(f"DROP TABLE temp.{identifier(_UNDECODED)}")
-        if "value" in self.metadata:
-            text = "ltrim(decode(value), chr(65279))"  # a byte order mark is no JSON
-            self.cursor.execute(f"ALTER TABLE temp.{identifier(BATCH)} ALTER COLUMN value TYPE JSON USING CAST({text} AS JSON)")
+        self.cursor.execute(f"CREATE TEMP VIEW {identifier(BATCH)} AS SELECT {', '.join(self._columns())} FROM temp.{identifier(_DECODED)}")
         return tombstones
+
+    def _columns(self) -> list[str]:
+        """The declared ones, then the metadata, then the hidden ones."""
+        declared = [column.name for column in self.script.header.batch] if self.script.header.batch is not None else ["value"]
+        columns = [identifier(name) for name in (*declared, *self.metadata, *self.hidden)]
+        if "value" in self.metadata:  # bytes so far; a byte order mark is no JSON
+            columns[columns.index('"value"')] = 'CAST(ltrim(decode("value"), chr(65279)) AS JSON) AS "value"'
+        return columns
 
     def _with_metadata(self, raw: pa.Table) -> pa.Table:
         """The raw records with the metadata and hidden columns under the names that the script knows."""
@@ -194,7 +201,7 @@ class _Decoding:
         sources = self._wanted_tombstones()
         wanted = "true" if sources is None else f"source IN ({', '.join(map(literal, sources))})" if sources else "false"
         self.cursor.execute(
-            f"INSERT INTO temp.{identifier(BATCH)} BY NAME SELECT {columns} FROM {_DECODABLE} WHERE value IS NULL AND {wanted}"
+            f"INSERT INTO temp.{identifier(_DECODED)} BY NAME SELECT {columns} FROM {_DECODABLE} WHERE value IS NULL AND {wanted}"
         )
         row = self.cursor.execute(f"SELECT count(*) FROM {_DECODABLE} WHERE value IS NULL AND NOT ({wanted})").fetchone()
         return int(row[0]) if row else 0

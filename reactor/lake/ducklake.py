@@ -36,8 +36,12 @@ class DuckLake:
         self._skip_unchanged = skip_unchanged
         self._swapping = threading.Lock()
         self._instance = Instance(self._settings)
-        self._keeps = {lake: _keep(lake, settings.folder, keep_path) for lake, settings in lakes.items() if settings.folder}
-        self.sweep()
+        try:
+            self._keeps = {lake: _keep(lake, settings.folder, keep_path) for lake, settings in lakes.items() if settings.folder}
+            self.sweep()
+        except BaseException:
+            self._instance.retire()
+            raise
 
     def stage(self, order: StageOrder) -> StagedRun:
         """See `reactor.ports.Lake`."""

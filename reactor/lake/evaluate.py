@@ -72,7 +72,10 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """What came of it: the stage table has the `columns`, and the hidden ones that `selected` says. `setup`: as it was executed."""
+    """What came of it: the stage table has the `columns`, and the hidden ones that `selected` says.
+
+    `selected` and `setup` are those of the first slice.
+    """
 
     selected: Selected
     columns: Columns
@@ -125,8 +128,9 @@ def _in_transaction(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Sel
 
 def _staged(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected) -> Evaluated:
     at_once = len(work.slices) == 1 or (selected.sliced and work.text.same_for(work.slices))
+    if not at_once:
+        selected = Selected(work.text.select(work.slices[0]))
     columns: Columns = ()
-    setup: tuple[str, ...] = ()
     for number, asset_partition in enumerate(work.slices[:1] if at_once else work.slices):
         if number:
             _forget_setup(cursor)
@@ -134,17 +138,16 @@ def _staged(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected) -
             cursor.execute(batch_view(None if at_once else work.records.ranges[number], work.records.hidden))
         if work.text.macro is not None:
             cursor.execute(work.text.macro)
-        setup = work.text.setup(asset_partition)
-        for text in setup:
+        for text in work.text.setup(asset_partition):
             if not number or not attaches(text):
                 cursor.execute(text)
-        one = selected if at_once else Selected(work.text.select(asset_partition))
+        one = Selected(work.text.select(asset_partition)) if number else selected
         if not number:
             columns = _checked(cursor, work, one)
         cursor.execute(stage(one, asset_partition if work.partitioned else None, work.latest, first=not number))
     _refuse_unfit(cursor, columns)
     _mark_deletes(cursor, work, columns)
-    return Evaluated(selected if at_once else Selected(selected.sql), columns, setup)
+    return Evaluated(selected, columns, work.text.setup(work.slices[0]))
 
 
 def _forget_setup(cursor: duckdb.DuckDBPyConnection) -> None:

@@ -28,8 +28,8 @@ COMMIT_RETRY_WAIT_MS = 1
 """DuckLake's pause before it repeats a commit. Short, because commits queue on a lock anyway, and a value like `Unique Ltd.` in a statement
 that fails makes DuckLake believe in a conflict and repeat ten times."""
 
-CONNECTIONS_MAX = 32
-"""PostgreSQL connections of one lake: one for each cursor in a transaction, and a few for the looks in between."""
+CONNECTIONS_MAX = 16
+"""PostgreSQL connections that are kept for a lake: one for each cursor in a transaction, and a few for the looks in between."""
 
 CONNECT_TIMEOUT_SECONDS = 10
 

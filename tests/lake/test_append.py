@@ -71,6 +71,12 @@ def test_metadata(bench: Bench) -> None:
     }  # fmt: skip
 
 
+def test_declared_columns_come_first(bench: Bench) -> None:
+    feed(bench, managed("SELECT * FROM batch", "append", batch=COLUMNS, partitioned=DYNAMIC), keyed(("a", 1), ("b", 2)))
+    names = ["k", "v", "_topic", "_source_partition", "_offset", "_timestamp", "_key", "_headers", "value", "_wm_partition"]
+    assert [row[0] for row in bench.rows("DESCRIBE t")] == names
+
+
 def test_a_declared_column_wins_over_metadata(bench: Bench) -> None:
     feed(bench, managed("SELECT * FROM batch", "append", batch=[("_offset", "VARCHAR"), ("value", "INTEGER")]), raw_span([b'{"_offset":"x","value":3}'], 9))
     assert bench.rows("SELECT _offset, value FROM t") == [("x", 3)]
