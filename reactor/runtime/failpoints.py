@@ -23,11 +23,11 @@ SIGNALS: Final[Mapping[str, signal.Signals]] = {"kill": signal.SIGKILL, "stop": 
 
 
 class Armed(NamedTuple):
-    """What happens at a place, when it has been reached so often."""
+    """What happens at a place the time whose `turn` it is, from 1."""
 
     place: str
     sends: signal.Signals
-    count: int
+    turn: int
 
 
 _armed: list[Armed] = []
@@ -39,18 +39,18 @@ def arm(text: str) -> None:
     if not text:
         return
     place, _, action = text.partition(":")
-    name, _, count = action.partition(":")
-    if place not in get_args(Place) or name not in SIGNALS or not (count or "1").isdigit():
+    name, _, turn = action.partition(":")
+    if place not in get_args(Place) or name not in SIGNALS or not (turn or "1").isdigit():
         raise UsageError(
-            f"{VARIABLE}={text} cannot be understood", hint=f"<place>:<action>[:<count>], one of {', '.join(get_args(Place))}; {', '.join(SIGNALS)}")
-    _armed.append(Armed(place, SIGNALS[name], int(count or 1)))
+            f"{VARIABLE}={text} cannot be understood", hint=f"<place>:<action>[:<turn>], one of {', '.join(get_args(Place))}; {', '.join(SIGNALS)}")
+    _armed.append(Armed(place, SIGNALS[name], int(turn or 1)))
 
 
 def reach(place: Place) -> None:
     """Pass by, unless this place is armed and its turn has come."""
     for armed in [a for a in _armed if a.place == place]:
         _armed.clear()
-        if armed.count > 1:
-            _armed.append(armed._replace(count=armed.count - 1))
+        if armed.turn > 1:
+            _armed.append(armed._replace(turn=armed.turn - 1))
         else:
             os.kill(os.getpid(), armed.sends)

@@ -1,8 +1,9 @@
-"""A proxy before a PostgreSQL that loses the answer to a COMMIT, or the COMMIT itself: python -m tests.parts.cut_commit SERVER_URL
+"""A proxy before a PostgreSQL that loses the answer to a COMMIT, or the COMMIT itself: python -m tests.parts.cut_commit SERVER_URL [WORD]
 
 It speaks the plain protocol on loopback (a request for TLS is declined) and passes every message on. Armed, it waits for the next simple
 query with the statement COMMIT. `after`: the server gets it and answers, the answer is dropped, and the client's connection is closed: the
-client cannot know that it has committed. `before`: the connections are closed and the server never sees it. Each arming cuts once.
+client cannot know that it has committed. `before`: the connections are closed and the server never sees it. Each arming cuts once. With a word
+only transactions are cut in which a simple query held it (`snapshot_changes`: what publishes in DuckLake; its looks end by COMMIT too).
 
 As a program it prints the URL to use, arms itself with each line of its standard input (`before`, anything else: `after`) and prints each cut.
 """
@@ -23,8 +24,8 @@ CANCEL = 80877102
 class CommitCutter:
     """`async with CommitCutter(server_url) as cutter`: clients connect to `cutter.url`; `cutter.arm("after")` cuts the next COMMIT."""
 
-    def __init__(self, server_url: str) -> None:
-        self._server_url = urlsplit(server_url)
+    def __init__(self, server_url: str, word: str = "") -> None:
+        self._server_url, self._word = urlsplit(server_url), word.encode()
         self._armed: deque[Side] = deque()
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._changed = asyncio.Condition()
@@ -88,13 +89,17 @@ class CommitCutter:
             server_out.close()
 
     async def _to_server(self, client_in: asyncio.StreamReader, server_out: asyncio.StreamWriter, cut: asyncio.Event) -> None:
+        meant = False
         while True:
             kind, message = await _message(client_in)
-            if self._armed and kind == b"Q" and COMMIT.search(message[5:]):
-                if self._armed.popleft() == "before":
-                    await self._note("before")
-                    return
-                cut.set()
+            meant |= kind == b"Q" and self._word in message
+            if kind == b"Q" and COMMIT.search(message[5:]):
+                if self._armed and meant:
+                    if self._armed.popleft() == "before":
+                        await self._note("before")
+                        return
+                    cut.set()
+                meant = False
             server_out.write(message)
             await server_out.drain()
 
@@ -131,8 +136,8 @@ async def _to_client(server_in: asyncio.StreamReader, client_out: asyncio.Stream
             return
 
 
-async def _program(server_url: str) -> None:
-    async with CommitCutter(server_url) as cutter:
+async def _program(server_url: str, word: str = "") -> None:
+    async with CommitCutter(server_url, word) as cutter:
         print(cutter.url, flush=True)  # noqa: T201  (a program's answer)
         while line := await asyncio.to_thread(sys.stdin.readline):
             cutter.arm("before" if line.strip() == "before" else "after")
@@ -141,4 +146,4 @@ async def _program(server_url: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_program(sys.argv[1]))
+    asyncio.run(_program(*sys.argv[1:]))

@@ -1,0 +1,91 @@
+"""`reactor serve` as a process of its own: started, watched by its log, stopped in order, killed, frozen."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from reactor.embedded.child import command_as_child
+from tests.parts.waiting import wait_until
+
+READY_SECONDS = 90.0
+STOP_SECONDS = 60.0
+
+
+class Served:
+    """A replica. Its log is read again at each question: JSON lines by `event`."""
+
+    def __init__(self, project: Path, log_path: Path, environment: Mapping[str, str], arguments: tuple[str, ...] = ()) -> None:
+        self._log_path = log_path
+        command = [sys.executable, "-m", "reactor", "serve", "--project", str(project), *arguments]
+        inherited = {name: text for name, text in os.environ.items() if not name.startswith("REACTOR_")}
+        with log_path.open("wb") as log:
+            self.process = subprocess.Popen(
+                command_as_child(command, user="same", folder=Path.cwd(), death_signal=signal.SIGKILL),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**inherited, **environment}, start_new_session=True)
+
+    # -- what it says
+
+    def log(self) -> str:
+        """All of it, as text."""
+        return self._log_path.read_text(errors="replace")
+
+    def said(self, event: str, **fields: str) -> list[dict[str, Any]]:
+        """Its log lines of this event, with these fields."""
+        lines = [json.loads(line) for line in self.log().splitlines() if line.startswith('{"timestamp"') and line.endswith("}")]
+        return [line for line in lines if line["event"] == event and fields.items() <= line.items()]
+
+    def wait_until_said(self, event: str, seconds: float = READY_SECONDS, **fields: str) -> dict[str, Any]:
+        """The first such line, once it is there. Fails if the process ends before."""
+        wait_until(lambda: bool(self.said(event, **fields)) or self.ended, f"{event} {fields}", seconds)
+        found = self.said(event, **fields)
+        assert found, f"ended with {self.process.returncode} before it said {event} {fields}:\n{self.log()[-3000:]}"
+        return found[0]
+
+    def wait_until_ready(self) -> None:
+        """It has reached everything that it needs."""
+        self.wait_until_said("service_ready")
+
+    @property
+    def health_url(self) -> str:
+        """Where `/readyz` is."""
+        said: str = self.wait_until_said("service_started")["message"]
+        return said.rpartition(" at ")[2]
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process is gone."""
+        return self.process.poll() is not None
+
+    # -- what is done to it
+
+    def send(self, sign: signal.Signals) -> None:
+        """A signal to the process alone."""
+        self.process.send_signal(sign)
+
+    def wait_until_ended(self, seconds: float = STOP_SECONDS) -> int:
+        """Its exit code, negative: the signal that ended it."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"serve still runs after {seconds:.0f} s:\n{self.log()[-3000:]}") from None
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.kill()
+        self.process.wait()
+
+    def wait_until_frozen(self, seconds: float = READY_SECONDS) -> None:
+        """It has been stopped by SIGSTOP."""
+        stat = Path(f"/proc/{self.process.pid}/stat")
+        wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "serve is frozen", seconds)
+
+    def stop(self) -> None:
+        """In order, as Kubernetes does; it exits 0."""
+        self.send(signal.SIGTERM)
+        code = self.wait_until_ended()
+        assert code == 0, f"exit code {code}:\n{self.log()[-3000:]}"
