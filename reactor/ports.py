@@ -179,11 +179,15 @@ class SliceInput:
 
 @dataclass(frozen=True, slots=True)
 class StageOrder:
-    """Evaluate a managed script for these slices (one, or for append all due ones)."""
+    """Evaluate a managed script for these slices (one, or for append all due ones).
+
+    `table_uuid`: the table that the script's positions belong to; another one under that name blocks the run. None: not known yet.
+    """
 
     script: Script
     slices: Sequence[SliceInput]
     replace_slice: bool = False
+    table_uuid: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,10 +380,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class PartitionTokens:
-    """Tokens of asset partitions (None: no row), and the life of the database they were read in."""
+    """Tokens of asset partitions (None: no row), the life of the database they were read in, and the table that the positions belong to."""
 
     tokens: Mapping[str, Token | None]
     epoch: Epoch
+    table_uuid: UUID | None = None
 
 
 class State(Protocol):

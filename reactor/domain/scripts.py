@@ -220,6 +220,11 @@ class Script:
         return tuple(e for e in self.edges if e.kind == "kafka")
 
     @property
+    def reads_bytes(self) -> bool:
+        """Whether `batch` holds payloads as they came (`format=raw`)."""
+        return any(e.format == "raw" for e in self.streams)
+
+    @property
     def appends_batch(self) -> bool:
         """An append that reads `batch` needs no lane over replicas and no token of its asset partition (`position` guards it)."""
         return self.managed is not None and self.managed.strategy == "append" and self.body.reads_batch

@@ -32,7 +32,7 @@ METADATA: Mapping[str, str] = {
     "_topic": "VARCHAR", "_source_partition": "INTEGER", "_offset": "BIGINT", "_timestamp": "TIMESTAMP WITH TIME ZONE", "_key": "BLOB",
     "_headers": 'STRUCT("name" VARCHAR, "value" BLOB)[]', "value": "JSON",
 }  # fmt: skip
-"""Columns of `batch` beside the declared ones, with their types. Without declared ones `value` is the payload."""
+"""Columns of `batch` beside the declared ones, with their types. Without declared ones `value` is the payload (`format=raw`: a BLOB)."""
 
 TOMBSTONE = "tombstone"
 _DECODABLE, _DECODED, _UNDECODED = "_wm_decodable", "_wm_decoded", "_wm_undecoded"
@@ -155,15 +155,23 @@ class _Decoding:
 
     def decode(self, raw: pa.Table) -> int:
         """Make `_wm_batch`, and put into `_wm_rejects` what cannot be decoded; the number of tombstones that are no rows."""
-        keep = [*self.metadata, *self.hidden]
-        self.cursor.register(_DECODABLE, self._with_metadata(raw))
-        decode(self.cursor, _DECODABLE, self.script.header.batch, keep, _DECODED, _UNDECODED)
-        tombstones = self._tombstones(raw["value"].null_count, keep)
+        records = self._with_metadata(raw)
+        self.cursor.register(_DECODABLE, records)
+        tombstones = 0 if self.script.reads_bytes else self._decode(records)
+        if self.script.reads_bytes:  # a payload is what it is, and an absent one too
+            columns = ", ".join(identifier(name) for name in (*self.metadata, *self.hidden, "value"))
+            self.cursor.execute(f"CREATE TEMP TABLE {identifier(_DECODED)} AS SELECT {columns} FROM {_DECODABLE}")
         self.cursor.unregister(_DECODABLE)
+        self.cursor.execute(f"CREATE TEMP VIEW {identifier(BATCH)} AS SELECT {', '.join(self._columns())} FROM temp.{identifier(_DECODED)}")
+        return tombstones
+
+    def _decode(self, records: pa.Table) -> int:
+        keep = [*self.metadata, *self.hidden]
+        decode(self.cursor, records, self.script.header.batch, keep, _DECODED, _UNDECODED)
+        tombstones = self._tombstones(records["value"].null_count, keep)
         self.cursor.execute(f'INSERT INTO {REJECTS} SELECT _row, reason, "column", NULL FROM temp.{identifier(_UNDECODED)}'
                             f" WHERE reason <> {literal(TOMBSTONE)}")
         self.cursor.execute(f"DROP TABLE temp.{identifier(_UNDECODED)}")
-        self.cursor.execute(f"CREATE TEMP VIEW {identifier(BATCH)} AS SELECT {', '.join(self._columns())} FROM temp.{identifier(_DECODED)}")
         return tombstones
 
     def _columns(self) -> list[str]:

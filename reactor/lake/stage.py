@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import duckdb
 
 from reactor.domain.spans import UNROUTED
@@ -46,7 +48,7 @@ def _staged(instance: Instance, cursor: duckdb.DuckDBPyConnection, order: StageO
         raise RunBlocked(f"{script.path} reads `batch`, so a slice cannot be made again from what one run sees", hint="positions reset")
     batch = gather(cursor, script, order.slices) if script.body.reads_batch else None
     work = Work(ScriptText(script), routed, batch.records if batch else None)
-    rows = _rows(instance, cursor, work, to) if routed else None
+    rows = _rows(instance, cursor, work, to, order.table_uuid) if routed else None
     rejected = judged(cursor, batch.total, fraction=bool(routed)) if batch else 0
     warnings = _checked_keys(cursor, to) if rows else ()
     quarantine = _quarantine(cursor, to, rejected)
@@ -55,11 +57,17 @@ def _staged(instance: Instance, cursor: duckdb.DuckDBPyConnection, order: StageO
     return Contents(slices, to, rows, quarantine, _outcomes(batch, rejected, rows) if batch else {}, warnings, skip_unchanged)
 
 
-def _rows(instance: Instance, cursor: duckdb.DuckDBPyConnection, work: Work, to: Target) -> StagedRows:
+def _rows(instance: Instance, cursor: duckdb.DuckDBPyConnection, work: Work, to: Target, table_uuid: UUID | None) -> StagedRows:
     instance.enter(cursor)
     evaluated = evaluate(cursor, work, instance.attaching)
     leave(cursor)
     existing = look(cursor, to.table)
+    if table_uuid is not None and (existing is None or existing.uuid != table_uuid):
+        raise RunBlocked(
+            f"{to.table.uri} was {'dropped' if existing is None else 'replaced by another table'} behind Reactor's back: going on would leave out"
+            " what was already read",
+            hint=f"put the table back, or read again from the start: reactor positions reset {to.table.uri} --to earliest --reason \"…\"",
+        )
     _admit(cursor, to, existing)
     fitted = fit(cursor, to, existing, evaluated, REJECTS)
     return StagedRows(evaluated, fitted, existing, _count(cursor, f"SELECT count(*) FROM temp.{identifier(STAGE)}"))

@@ -147,7 +147,8 @@ class ManagedWork:
             await self.close()
         if self.staged is None:
             replaces = any(isinstance(e, RunRequested) and e.replace_slice for e in events_of(self.start))
-            order = StageOrder(script, [self._input(i) for i in range(len(self.start.slices))], replace_slice=replaces)
+            uuid = tokens.table_uuid if script.body.reads_batch else None
+            order = StageOrder(script, [self._input(i) for i in range(len(self.start.slices))], replace_slice=replaces, table_uuid=uuid)
             self.staged = await to_thread.run_sync(self.committer.lake.stage, order)
 
     def describe(self, run: NewRun) -> NewRun:

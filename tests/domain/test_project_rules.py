@@ -184,3 +184,16 @@ def test_a_type_that_no_payload_gives_is_refused() -> None:
     text = "-- on kafka://o\n-- batch id BIGINT, raw BLOB\n-- materialize ducklake://main/t append\nSELECT id FROM batch"
     checked = check_project({"x.sql": text.encode()}, NAMES, undecodable=lambda spelt: "JSON has no bytes" if spelt == "BLOB" else None)
     assert said(checked) == ["2:25 error undecodable-type"]
+
+
+@pytest.mark.parametrize(("lines", "code"), [
+    (["-- on kafka://a format=raw", "-- batch id BIGINT"], "columns-of-bytes"),
+    (["-- on kafka://a format=raw", "-- on kafka://b"], "mixed-formats"),
+    (["-- on kafka://a format=raw", "-- partitioned dynamic key=$.k"], "path-into-bytes"),
+    (["-- on kafka://a format=raw", "-- partitioned daily event_time=$.ts"], "path-into-bytes"),
+])  # fmt: skip
+def test_bytes_have_no_members(lines: list[str], code: str) -> None:
+    text = "\n".join(["-- pipeline", *lines, "-- materialize ducklake://main/t append", "SELECT value FROM batch"])
+    checked = check_project({"x.sql": text.encode()}, ProjectNames(clusters=("main",)))
+    assert code in {found.code for found in checked.diagnostics}
+    assert checked.refused

@@ -1,5 +1,7 @@
 """Append from `batch`: many slices at once, metadata, tombstones, what is set aside."""
 
+from dataclasses import replace
+
 import duckdb
 import pytest
 
@@ -206,3 +208,25 @@ def test_ten_thousand_slices_in_one_commit(bench: Bench) -> None:
     (ran,) = feed(bench, script, keyed(*((f"key {i}", i) for i in range(10_000))))
     assert all(c.inserted == 1 for c in ran.counts)
     assert bench.rows("SELECT count(*), count(DISTINCT _wm_partition) FROM t WHERE _wm_partition = 'key ' || v") == [(10_000, 10_000)]
+
+
+def test_bytes_as_they_came(bench: Bench) -> None:
+    script = managed("SELECT value, _key, _offset FROM batch", "append", reads_batch=True)
+    raw = replace(script, edges=(replace(script.edges[0], format="raw"),))
+    (ran,) = feed(bench, raw, raw_span([Record(b"\x00\xff", key=b"k"), Record(None), Record(b"")]))
+    assert bench.rows("SELECT value, _key, _offset FROM t ORDER BY _offset") == [(b"\x00\xff", b"k", 0), (None, None, 1), (b"", None, 2)]
+    assert ran.outcomes["quarantined"] == ran.outcomes["tombstone"] == 0
+
+
+def test_a_table_swapped_by_hand_blocks_the_run(bench: Bench) -> None:
+    script = managed("SELECT v FROM batch", "append", batch=COLUMNS)
+    feed(bench, script, keyed(("a", 1)))
+    uuid = bench.lake.ensure_table(script)
+    (order,) = orders(script, keyed(("b", 2)))
+    bench.finish(bench.lake.stage(replace(order, table_uuid=uuid)))
+    bench.rows("CREATE OR REPLACE TABLE lake_main.main.t AS SELECT 1 AS v")
+    with pytest.raises(RunBlocked, match="positions reset"):
+        bench.lake.stage(replace(order, table_uuid=uuid))
+    bench.rows("DROP TABLE lake_main.main.t")
+    with pytest.raises(RunBlocked, match="dropped"):
+        bench.lake.stage(replace(order, table_uuid=uuid))

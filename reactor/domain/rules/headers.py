@@ -73,6 +73,24 @@ def events_are_not_replaced(draft: Draft) -> Iterator[Diagnostic]:
         yield refusal(draft.place("materialize"), "replace-from-kafka", message)
 
 
+def formats_agree(draft: Draft) -> Iterator[Diagnostic]:
+    """KF-7: one `batch` has one format, and the bytes of `raw` have no members that a column, an event time or a key could be."""
+    streams = [edge for edge in draft.header.edges if edge.kind == "kafka"]
+    formats = {edge.format or "json" for edge in streams}
+    if "raw" not in formats:
+        return
+    if len(formats) > 1:
+        message = f"one `batch` cannot hold {' and '.join(sorted(formats))}: give each format a script of its own"
+        yield refusal(draft.place("on"), "mixed-formats", message)
+    if draft.header.batch is not None:
+        message = "`format=raw` hands over bytes, which have no columns to declare: leave the `batch` line out and read the BLOB `value`"
+        yield refusal(draft.place("batch"), "columns-of-bytes", message)
+    partitioned = draft.header.partitioned
+    if partitioned and (partitioned.key or isinstance(partitioned.event_time, tuple)):
+        message = "`format=raw` hands over bytes, in which no path can be followed: use `event_time=header:<name>`, or the record's timestamp"
+        yield refusal(draft.place("partitioned"), "path-into-bytes", message)
+
+
 def freshness_has_a_table(draft: Draft) -> Iterator[Diagnostic]:
     """AN-8: without a table the clock is the script's own."""
     if draft.header.freshness and not draft.has("materialize"):
@@ -102,5 +120,5 @@ def library_makes_nothing(draft: Draft) -> Iterator[Diagnostic]:
 
 RULES = (
     managed_is_sql, tests_have_a_table, history_has_no_slices, columns_can_be_decoded, join_can_fire, events_are_not_replaced,
-    freshness_has_a_table, increment_has_a_strategy, library_makes_nothing,
+    formats_agree, freshness_has_a_table, increment_has_a_strategy, library_makes_nothing,
 )
