@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from reactor.core.effects import Effect, Feed
 from reactor.core.engine import Engine
 from reactor.domain.spans import Span
+from reactor.errors import ReactorError
 from reactor.ports import Clock
 
 T = TypeVar("T")
@@ -18,6 +19,10 @@ SPANS_QUEUED_MAX = 64
 """Spans that were split and are not yet offered; a source waits beyond it, which takes the loop milliseconds."""
 SPANS_PER_TURN_MAX = 32
 """Spans that are offered before what is due is started."""
+
+
+class LoopEnded(ReactorError):
+    """Nothing is decided any more: the service ends."""
 
 
 class Hands(Protocol):
@@ -37,6 +42,8 @@ class Loop:
         self._spans: asyncio.Queue[tuple[Feed, Span]] = asyncio.Queue(SPANS_QUEUED_MAX)
         self._wake = asyncio.Event()
         self._waiting: list[tuple[Callable[[Engine], bool], asyncio.Future[None]]] = []
+        self._asked: set[asyncio.Future[Any]] = set()
+        self._ended = False
         self.turned_at = clock.now()
 
     def tell(self, call: Callable[[Engine, float], Sequence[Effect]]) -> None:
@@ -45,11 +52,11 @@ class Loop:
         self._wake.set()
 
     async def ask(self, call: Callable[[Engine, float], T]) -> T:
-        """What the engine says; for callers that need an answer. Effects are not expected of it."""
-        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        """What the engine says; for callers that need an answer. Effects are not expected of it. Raises `LoopEnded`."""
+        answer: asyncio.Future[T] = self._future()
 
         def turn(engine: Engine, now: float) -> Sequence[Effect]:
-            if not answer.cancelled():
+            if not answer.done():
                 try:
                     answer.set_result(call(engine, now))
                 except Exception as e:  # noqa: BLE001 - it belongs to the caller, not to the loop
@@ -60,11 +67,20 @@ class Loop:
         return await answer
 
     async def until(self, condition: Callable[[Engine], bool]) -> None:
-        """Wait for a turn after which this holds."""
-        reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Wait for a turn after which this holds. Raises `LoopEnded`."""
+        reached: asyncio.Future[None] = self._future()
         self._waiting.append((condition, reached))
         self._wake.set()
         await reached
+
+    def _future(self) -> asyncio.Future[Any]:
+        """What somebody waits for; nobody waits for a loop that has ended."""
+        if self._ended:
+            raise LoopEnded
+        future = asyncio.get_running_loop().create_future()
+        self._asked.add(future)
+        future.add_done_callback(self._asked.discard)
+        return future
 
     async def offer(self, feed: Feed, span: Span) -> None:
         """A span, in order; waits while `SPANS_QUEUED_MAX` are queued."""
@@ -73,13 +89,19 @@ class Loop:
 
     async def run(self, hands: Hands) -> None:
         """Turn until cancelled."""
-        while True:
-            self._wake.clear()
-            hands.carry_out(self.turn())
-            if not self._calls and self._spans.empty():
-                await self._sleep()
-            else:
-                await asyncio.sleep(0)
+        try:
+            while True:
+                self._wake.clear()
+                hands.carry_out(self.turn())
+                if not self._calls and self._spans.empty():
+                    await self._sleep()
+                else:
+                    await asyncio.sleep(0)
+        finally:
+            self._ended = True
+            for future in list(self._asked):
+                if not future.done():
+                    future.set_exception(LoopEnded())
 
     def turn(self) -> list[Effect]:
         """All waiting calls, some spans, then what is due."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import anyio
@@ -18,6 +19,7 @@ from reactor.domain.spans import SourcePartition, Span
 from reactor.errors import Outage
 from reactor.ports import Clock, LogBounds, State
 from reactor.runtime.intake import SourceIntake
+from reactor.runtime.loop import LoopEnded
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +68,8 @@ class QueueSource:
                 await self._wait_for_listeners()
         finally:
             with anyio.CancelScope(shield=True):
-                await intake.revoked([self.partition])
+                with suppress(LoopEnded):
+                    await intake.revoked([self.partition])
                 await self._give_back()
 
     async def _read(self, intake: SourceIntake, lo: int) -> None:

@@ -51,6 +51,12 @@ class Replica:
         return made
 
     @property
+    def task(self) -> asyncio.Task[None]:
+        """Which serves."""
+        assert self._task is not None
+        return self._task
+
+    @property
     def lives(self) -> bool:
         """Whether it still serves."""
         return self._task is not None and not self._task.done()
@@ -64,15 +70,13 @@ class Replica:
     async def stop(self) -> None:
         """In order, as after SIGTERM."""
         self.service.stopping.set()
-        assert self._task is not None
-        await self._task
+        await self.task
 
     async def die(self) -> None:
         """All tasks end without a word. Whoever calls it has ended the sessions of the database."""
         self.gates.kill()
-        assert self._task is not None
-        self._task.cancel()
-        await asyncio.wait([self._task])
+        self.task.cancel()
+        await asyncio.wait([self.task])
 
     def hint(self) -> None:
         """Look at the queues now."""

@@ -1,0 +1,45 @@
+"""A service that cannot go on ends by itself, with the reason: it neither hangs nor goes on without a part."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from reactor.testing import CRASH, EOF, Crashed, Sentinel
+from tests.harness import Ground, Product, opened_product
+
+pytestmark = pytest.mark.anyio
+ENDS_SECONDS = 15.0
+SCRIPT = "-- on kafka://in\n-- materialize ducklake://main/t append\nSELECT _offset FROM batch"
+
+
+@pytest.fixture
+async def product(postgres_server: str, tmp_path: Path) -> AsyncIterator[Product]:
+    async with opened_product(Ground(postgres_server, tmp_path)) as product:
+        product.put({"t.sql": SCRIPT})
+        product.logs.make("in")
+        yield product
+
+
+async def why_it_ended(product: Product) -> str:
+    (replica,) = product.replicas
+    async with asyncio.timeout(ENDS_SECONDS):
+        while replica.lives:
+            await asyncio.wait([replica.task])
+    assert replica.task.exception() is not None
+    return str(replica.task.exception().exceptions)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("sentinel", "why"), [(CRASH, Crashed.__name__), (EOF, "TaskEnded")])
+async def test_with_a_source_that_ends(product: Product, sentinel: Sentinel, why: str) -> None:
+    await product.start()
+    product.logs.produce(product.logs.partition("in"), [sentinel])
+    assert why in await why_it_ended(product)
+
+
+async def test_with_a_mistake_in_the_loop(product: Product) -> None:
+    replica = await product.start()
+    await product.settle()
+    replica.service.loop.tell(lambda engine, _: [engine.limits.nothing])  # type: ignore[attr-defined]
+    assert "AttributeError" in await why_it_ended(product)
