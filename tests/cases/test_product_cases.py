@@ -1,0 +1,69 @@
+"""The given cases that take the whole product: each kind runs once, all its cases together, and every case is a test."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from tests.cases.files import Kind, read_kinds, read_pending
+from tests.cases.test_cases_program import GIVEN
+from tests.harness import Ground
+
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind for kind in read_kinds(GIVEN) if kind.name in {"payload", "event_time", "kafka_flow", "materialize", "schema_change", "cascade"}
+}
+PENDING = read_pending()
+WRONG: Mapping[str, Mapping[str, Any]] = {
+    "payload": {"pay-01": {"row": {"id": "2", "a": "9007199254740992"}}, "pay-03": {"quarantine": "wrong_type"}, "pay-32": {"row": {"id": None}}},
+    "event_time": {"evt-01": {"partition": "2026-03-01"}, "evt-02": {"instant": "2026-02-28T23:59:59Z"}, "evt-17": {"quarantine": "bad_event_time"}},
+    "kafka_flow": {"kfk-01": {"ids": [0, 1, 2, 3]}, "kfk-05": {"gap_reported": {}}, "kfk-06": {"visible": "position 99 is beyond the log end"}},
+    "materialize": {"mat-01": {"rows": [["a", "1"]]}, "mat-06": {"error": "2 keys with more than one row"}},
+    "schema_change": {"sch-01": {"reported": {}}, "sch-12": {"error": "qty: 3000000000 does not fit SMALLINT"}},
+    "cascade": {"cas-01": {"order": ["c", "b", "a"]}, "cas-06": {"runs": {"a": 1}}},
+}
+"""Cases with another right answer, which their runner has to refuse."""
+
+
+def spoilt(case: Mapping[str, Any], wrong: Mapping[str, Any]) -> dict[str, Any]:
+    """The case with a wrong answer, under another id."""
+    own = {**case, "id": f"wrong-{case['id']}"}
+    if "runs" in case:
+        return {**own, "runs": [*case["runs"][:-1], {**{k: v for k, v in case["runs"][-1].items() if k not in {"rows", "error"}}, **wrong}]}
+    return {**own, "expect": wrong}
+
+
+@pytest.fixture(scope="module")
+def answers(postgres_server: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Mapping[str, str | None]]:
+    """What is wrong with the cases of a kind, the spoilt ones too."""
+    ground = Ground(postgres_server, tmp_path_factory.mktemp("ground"))
+
+    @cache
+    def of(name: str) -> Mapping[str, str | None]:
+        kind = KINDS[name]
+        ready = [case for case in kind.cases if waits_for(name, case) is None]
+        wrong = [spoilt(case, WRONG[name][str(case["id"])]) for case in kind.cases if case["id"] in WRONG[name]]
+        found: Mapping[str, str | None] = asyncio.run(import_module(f"tests.cases.runners.{name}").run_together([*ready, *wrong], kind.setup, ground))
+        return found
+
+    return of
+
+
+def waits_for(name: str, case: Mapping[str, Any]) -> str | None:
+    """The row of the feature table that a case waits for."""
+    return next((rule.row for rule in PENDING if rule.holds(name, case)), None)
+
+
+@pytest.mark.parametrize(("name", "case"), [
+    pytest.param(name, case, id=str(case["id"]), marks=pytest.mark.skipif(waits_for(name, case) is not None, reason=f"waits for {waits_for(name, case)}"))
+    for name, kind in KINDS.items() for case in kind.cases
+])  # fmt: skip
+def test_given(answers: Callable[[str], Mapping[str, str | None]], name: str, case: Mapping[str, Any]) -> None:
+    assert answers(name)[case["id"]] is None
+
+
+@pytest.mark.parametrize(("name", "case_id"), [(name, case_id) for name, cases in WRONG.items() for case_id in cases])
+def test_a_wrong_answer_is_told(answers: Callable[[str], Mapping[str, str | None]], name: str, case_id: str) -> None:
+    assert answers(name)[f"wrong-{case_id}"]
