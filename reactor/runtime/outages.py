@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential_jitter
+from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
 
 from reactor.errors import Outage
 
@@ -19,7 +19,7 @@ WAIT_MIN_SECONDS, WAIT_MAX_SECONDS = 0.1, 5.0
 async def until_it_answers(call: Callable[[], Awaitable[T]]) -> T:
     """The answer of a call that may be repeated, however long the outage is."""
     async for attempt in AsyncRetrying(
-        retry=retry_if_exception_type(Outage), wait=wait_exponential_jitter(WAIT_MIN_SECONDS, WAIT_MAX_SECONDS), before_sleep=lambda s: _say(s.attempt_number)
+        retry=retry_if_exception_type(Outage), wait=wait_random_exponential(WAIT_MIN_SECONDS, WAIT_MAX_SECONDS), before_sleep=lambda s: _say(s.attempt_number)
     ):
         with attempt:
             return await call()
