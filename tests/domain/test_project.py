@@ -156,7 +156,7 @@ def test_without_pipeline_a_body_makes_no_edges() -> None:
         ('-- on schedule "0 6 * * *"', "native triggers"),
         ("-- on datatable://shop/t", "datatables"),
         ("-- on kafka://orders-*", "topics by a pattern"),
-        ("-- on kafka://orders format=avro", "`format=` other than json"),
+        ("-- on kafka://orders format=avro", "`format=` other than json and raw"),
         ("-- materialize scd2 ducklake://main/t key=id", "histories"),
         ("-- materialize manual ducklake://main/t", "`manual`"),
         ("-- materialize ducklake://main/t on_schema_change=sync", "`on_schema_change=` other than warn"),
