@@ -27,7 +27,7 @@ class Shop:
         self.log_path = log_path
         log_path.unlink(missing_ok=True)
         command = [sys.executable, str(folder / GENERATOR), "--bootstrap-servers", bootstrap_servers, "--rate", str(rate), "--seed", str(seed)]
-        self._child = Child(command, folder=folder, log_path=log_path, death_signal=signal.SIGTERM)
+        self._child = Child(command, folder=folder, log_path=log_path, death_signal=signal.SIGKILL)  # the broker dies too
 
     @property
     def is_open(self) -> bool:
