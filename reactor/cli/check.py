@@ -33,7 +33,7 @@ def check(
     file: Annotated[str | None, typer.Option("--file", metavar="NAME", help="Which file stdin stands for.")] = None,
     fail_on: Annotated[Literal["error", "warn"], typer.Option("--fail-on", help="warn: exit 1 if there is a warning.")] = "error",
 ) -> int:
-    """Judge all scripts of the project, without a database or a broker, and without writing anything.
+    """Judge all scripts, without a database or a broker. Nothing is written.
 
     Exit code 2 if there is an error. With --json: a list of {file, range, severity, code, message, suggestion}; ranges are those of the language
     server protocol (lines and UTF-16 columns from 0).

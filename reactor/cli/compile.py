@@ -27,7 +27,7 @@ def compile_script(
     script: Annotated[str, typer.Argument(help="The script's path.")],
     partition: Annotated[str | None, typer.Option(metavar="KEY", help="The slice; else that of now.")] = None,
 ) -> None:
-    """Show the SQL that a run of a script would execute for one slice. Nothing is executed.
+    """Show the SQL that a run would execute for one slice of a script. Nothing is executed.
 
     Without a database it is shown as if the table were there already.
     """

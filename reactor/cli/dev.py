@@ -21,7 +21,7 @@ def dev(
     call: Call,
     seconds: Annotated[float | None, typer.Option(min=0.0, help="End in order after so long; else at Ctrl-C.")] = None,
 ) -> int:
-    """Start a private PostgreSQL and a small broker, as far as no setting names others, and serve on them.
+    """Start a private PostgreSQL and broker, and serve. What the settings name is not started.
 
     Ctrl-C ends all in order, a second one at once. What ends by itself is not started again.
     """

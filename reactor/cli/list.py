@@ -66,7 +66,7 @@ class Known:
 @app.command(name="list", epilog=example("reactor list --json"))
 @verb
 def list_all(call: Call) -> None:
-    """Show the scripts and the tables they make: strategy, slices, what fires them, and the last snapshot.
+    """Show the scripts and what they materialize: strategy, slices, what fires them, and the last snapshot.
 
     Without a database what only the state knows is left out.
     """

@@ -190,7 +190,8 @@ class Asking:
                     await self._carry_out(stack)
             if now - said_at > SAY_SECONDS:
                 said_at = now
-                self.call.note(f"{runs[-1].state if runs else 'no replica has begun it, waiting'} for {now - began_at:.0f} s")
+                state_now = runs[-1].state if runs else "waiting; no replica has begun it" if served else "waiting"
+                self.call.note(f"{state_now}, {now - began_at:.0f} s")
             await anyio.sleep(POLL_SECONDS)
 
     async def _passed(self, state: PostgresState, offset: int) -> bool:
