@@ -7,6 +7,8 @@ import logging
 import random
 from collections.abc import Collection, Mapping, Sequence
 
+import anyio
+
 from connectors.kafka.client import KafkaConnection
 from connectors.kafka.logs import Logs
 from connectors.kafka.membership import Group, Membership
@@ -67,7 +69,8 @@ class KafkaSource:
                 await asyncio.sleep(backoff_seconds * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
                 backoff_seconds = min(2 * backoff_seconds, BACKOFF_SECONDS_MAX)
         finally:
-            await self.close()
+            with anyio.CancelScope(shield=True):
+                await self.close()
 
     async def close(self) -> None:
         """Release what `read` and `bounds` have opened; `run` does so by itself when it ends."""
@@ -87,7 +90,8 @@ class KafkaSource:
             log.warning("source away: %s", error, extra={"event": "source_away", "source": f"kafka://{self._connection.cluster}"})
         finally:
             self._membership = None
-            await membership.leave(tell=tell)
+            with anyio.CancelScope(shield=True):  # a member that is cancelled and does not leave costs the others a session
+                await membership.leave(tell=tell)
 
     def pause(self, partitions: Collection[SourcePartition]) -> None:
         """See `Source.pause`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -57,13 +58,21 @@ class Publishing:
         """Its position."""
         return PositionKey(Consumer(f"publisher:{self.name}"), self.outbox)
 
+    @property
+    def _lease(self) -> str:
+        return f"publisher:{self.name}"
+
     async def run(self) -> None:
         """For ever: take the lease, send while it is held."""
         backoff_seconds = BACKOFF_MIN_SECONDS
         while True:
             try:
-                if await self.state.lease(f"publisher:{self.name}", self.holder, LEASE_SECONDS):
-                    await self._hold()
+                if await self.state.lease(self._lease, self.holder, LEASE_SECONDS):
+                    try:
+                        await self._hold()
+                    finally:
+                        with anyio.CancelScope(shield=True), suppress(Outage):  # it runs out by itself
+                            await self.state.release(self._lease, self.holder)
                 backoff_seconds = BACKOFF_MIN_SECONDS
                 await self.sleep(1.0)
             except (Outage, Conflict) as error:
@@ -77,7 +86,7 @@ class Publishing:
         renewed_at = self.clock.now()
         while position is not None:
             if self.clock.now() - renewed_at >= RENEW_SECONDS:
-                if not await self.state.lease(f"publisher:{self.name}", self.holder, LEASE_SECONDS):
+                if not await self.state.lease(self._lease, self.holder, LEASE_SECONDS):
                     return
                 renewed_at = self.clock.now()
             position = await self._batch(position)

@@ -15,7 +15,11 @@ from reactor.state.database import Database, Part, border, connect
 
 @dataclass(slots=True)
 class _LockSession:
-    """A connection that only holds the commit lock of one lake, one task at a time."""
+    """A connection that only holds the commit lock of one lake, one task at a time.
+
+    The lock is of a transaction: PostgreSQL ends one that is idle for `IDLE_IN_TRANSACTION_SECONDS`, so a process that was stopped while it
+    held the lock makes the others wait once, and not at each of their commits.
+    """
 
     url: str
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -34,8 +38,8 @@ class _LockSession:
         try:
             if self.connection is None or self.connection.is_closed():
                 self.connection = await connect(self.url)
-            await self.connection.execute(f"set lock_timeout = '{max(1, round(timeout_seconds * 1000))}ms'")
-            await self.connection.execute("select pg_advisory_lock(hashtextextended('reactor commit ' || $1, 0))", lake)
+            await self.connection.execute(f"begin; set local lock_timeout = '{max(1, round(timeout_seconds * 1000))}ms'")
+            await self.connection.execute("select pg_advisory_xact_lock(hashtextextended('reactor commit ' || $1, 0))", lake)
         except asyncpg.LockNotAvailableError:
             return False
         except BaseException:
@@ -47,7 +51,7 @@ class _LockSession:
         """Never raises for a connection that is gone: the lock went with it."""
         try:
             if self.connection is not None:
-                await self.connection.execute("select pg_advisory_unlock_all()")
+                await self.connection.execute("rollback")
         except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError):
             self.close()
 

@@ -119,6 +119,17 @@ async def test_a_lock_session_that_was_killed_is_made_anew(state: PostgresState,
         assert again
 
 
+async def test_who_falls_silent_with_the_commit_lock_makes_the_others_wait_once(state: PostgresState, other: PostgresState) -> None:
+    async with state.commit_lock("main", 5) as held:
+        assert held
+        async with other.commit_lock("main", 20) as taken_over:  # PostgreSQL ends the silent session after 5 s
+            assert taken_over
+        async with other.commit_lock("main", 0.05) as at_once:
+            assert at_once
+    async with state.commit_lock("main", 5) as again:
+        assert again
+
+
 # -- the inbox
 
 
