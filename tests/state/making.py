@@ -105,8 +105,8 @@ class Catalog:
               table_id bigint, begin_snapshot bigint, end_snapshot bigint, schema_id bigint, table_name varchar);
             create table {schema}.ducklake_schema (schema_id bigint, begin_snapshot bigint, end_snapshot bigint, schema_name varchar);
             create table {schema}.ducklake_column (table_id bigint, begin_snapshot bigint, end_snapshot bigint);
-            create table {schema}.ducklake_data_file (table_id bigint, begin_snapshot bigint, end_snapshot bigint, record_count bigint);
-            create table {schema}.ducklake_delete_file (table_id bigint, begin_snapshot bigint, end_snapshot bigint, delete_count bigint);
+            create table {schema}.ducklake_data_file (data_file_id bigint, table_id bigint, begin_snapshot bigint, end_snapshot bigint, record_count bigint);
+            create table {schema}.ducklake_delete_file (data_file_id bigint, table_id bigint, begin_snapshot bigint, end_snapshot bigint, delete_count bigint);
             create table {schema}.content (run uuid);
             insert into {schema}.ducklake_snapshot values (0, now())""")
         catalog = cls(url, connection, schema)
