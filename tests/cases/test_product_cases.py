@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases.__main__ import run_together
 from tests.cases.files import Kind, read_kinds, read_pending
 from tests.cases.test_cases_program import GIVEN
 from tests.harness import Ground
@@ -45,8 +46,8 @@ def answers(postgres_server: str, tmp_path_factory: pytest.TempPathFactory) -> C
         kind = KINDS[name]
         ready = [case for case in kind.cases if waits_for(name, case) is None]
         wrong = [spoilt(case, WRONG[name][str(case["id"])]) for case in kind.cases if case["id"] in WRONG[name]]
-        found: Mapping[str, str | None] = asyncio.run(import_module(f"tests.cases.runners.{name}").run_together([*ready, *wrong], kind.setup, ground))
-        return found
+        with asyncio.Runner() as loop:
+            return run_together(import_module(f"tests.cases.runners.{name}"), loop, [*ready, *wrong], kind.setup, ground)
 
     return of
 
