@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import IO, Self
 
-from reactor.cli.failures import INTERRUPTED
+from reactor.cli.failures import DONE, INTERRUPTED
 from reactor.embedded import EmbeddedParts
 from reactor.embedded.child import command_as_child
 from reactor.project import Project
@@ -80,7 +80,8 @@ class Supervised:
             if self.signals.insisted:
                 break
             with suppress(subprocess.TimeoutExpired):
-                return self.serve.wait(LOOK_SECONDS)
+                exit_code = self.serve.wait(LOOK_SECONDS)
+                return DONE if exit_code == -signal.SIGTERM else exit_code  # told to stop before it listened to signals: nothing was begun
         self.serve.kill()
         self.serve.wait()
         return INTERRUPTED
