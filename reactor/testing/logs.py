@@ -162,14 +162,19 @@ class ScriptedLogs:
         hi = met[0] if met else log.end
         return span(partition, lo, hi, log.records) if lo < hi else None, met[1] if met else None
 
-    def span(self, partition: SourcePartition, lo: int, hi: int) -> RawSpan:
-        """A part of a log, whatever sentinels it has."""
+    def span(self, partition: SourcePartition, lo: int, hi: int, size_bytes_max: int | None = None) -> RawSpan:
+        """A part of a log, whatever sentinels it has; of its records at least one, and no more than fit."""
+        size = 0
+        for record in self._logs[partition].records if size_bytes_max is not None else ():
+            size += len(record.value or b"") if lo <= record.offset < hi else 0
+            if size_bytes_max is not None and size >= size_bytes_max:
+                hi = min(hi, record.offset + 1)
         return span(partition, lo, hi, self._logs[partition].records)
 
-    def met(self, sentinel: Sentinel) -> None:
+    def met(self, partition: SourcePartition, sentinel: Sentinel) -> None:
         """A reader has met it: it is met once."""
-        for log in self._logs.values():
-            log.sentinels = [found for found in log.sentinels if found[1] is not sentinel]
+        sentinels = self._logs[partition].sentinels
+        sentinels.remove(next(found for found in sentinels if found[1] is sentinel))
 
     @property
     def next_change(self) -> asyncio.Event:

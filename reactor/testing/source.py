@@ -11,7 +11,7 @@ import anyio
 from reactor.domain.spans import SourcePartition
 from reactor.errors import Retryable
 from reactor.ports import Intake, LogBounds, OutOfRange, RawSpan
-from reactor.testing.logs import CRASH, PAUSE, ScriptedLogs, Sentinel
+from reactor.testing.logs import CRASH, PAUSE, ScriptedLogs
 
 T = TypeVar("T")
 
@@ -82,12 +82,9 @@ class ScriptedSource:
         if span is not None:
             await _until_taken(lambda: intake.offer(span))
             self.positions[partition] = span.hi
-        return self._ended(sentinel)
-
-    def _ended(self, sentinel: Sentinel | None) -> bool:
         if sentinel is None or sentinel is PAUSE:
             return False
-        self.logs.met(sentinel)
+        self.logs.met(partition, sentinel)
         if sentinel is CRASH:
             raise Crashed
         return True
@@ -108,12 +105,11 @@ class ScriptedSource:
 
     async def read(self, partition: SourcePartition, lo: int, hi: int, size_bytes_max: int) -> Sequence[RawSpan]:
         """See `ports.Source`."""
-        del size_bytes_max
         bounds = self.logs.bounds([partition]).get(partition)
         if bounds is None or not bounds.start <= lo <= bounds.end:
             raise OutOfRange(partition, lo, bounds)
         hi = min(hi, bounds.end)
-        return [self.logs.span(partition, lo, hi)] if lo < hi else []
+        return [self.logs.span(partition, lo, hi, size_bytes_max)] if lo < hi else []
 
     async def bounds(self, partitions: Collection[SourcePartition]) -> Mapping[SourcePartition, LogBounds]:
         """See `ports.Source`."""

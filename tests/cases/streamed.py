@@ -11,7 +11,6 @@ from reactor.testing import Record
 from tests.cases.comparing import told
 from tests.cases.together import each
 from tests.harness import Product
-from tests.harness.streams import Streams
 
 KEY, HEADERS = b"key \xff", (("h", b"\x00\xff"), ("h", b""))
 """Of records where the case says nothing: the quarantine must hold them as they were."""
@@ -108,23 +107,23 @@ class Tried(Protocol):
         ...
 
 
-async def run_all(product: Product, streams: Streams, tried: Mapping[str, Tried]) -> Mapping[str, str | None]:
+async def run_all(product: Product, tried: Mapping[str, Tried]) -> Mapping[str, str | None]:
     """All cases, by id, through one product."""
     product.put({one.table.path: one.script for one in tried.values()})
     refused = {case: f"the script is refused: {one.table.refused}" for case, one in tried.items() if one.table.refused}
     tried = {case: one for case, one in tried.items() if case not in refused}
     for one in tried.values():
-        await streams.make(one.table.name)
+        await product.streams.make(one.table.name)
     for turn in range(max((len(one.batches) for one in tried.values()), default=0)):
         for one in tried.values():
             if turn < len(one.batches):
-                await streams.produce(one.table.name, 0, one.batches[turn])
+                await product.streams.produce(one.table.name, 0, one.batches[turn])
         if not product.living:
             await product.start()
         await product.settle()
     answers = await each(tried, lambda case: _judged(tried[case]))
     for one in tried.values():
-        await streams.produce(one.table.name, 0, [one.later])
+        await product.streams.produce(one.table.name, 0, [one.later])
     await product.settle()
     later = await each(tried, lambda case: _judged_later(tried[case]))
     return {case: answer or later[case] for case, answer in answers.items()} | refused

@@ -20,6 +20,7 @@ from reactor.wiring import Instead
 from tests.harness.ground import Ground
 from tests.harness.other_tool import OtherTool
 from tests.harness.replica import Replica
+from tests.harness.streams import ScriptedStreams, Streams
 from tests.parts.waiting import until
 
 REST_SECONDS = 60.0
@@ -33,7 +34,7 @@ data_path = "lake/main"
 watch_external = {watch_external}
 
 [kafka.main]
-bootstrap_servers = "{bootstrap_servers}"
+{kafka}
 
 [resources]
 memory_limit_bytes = 400_000_000
@@ -77,16 +78,22 @@ class Kept(logging.Handler):
 class Product:
     """Scripts go in by `put`, replicas start, and what became of it is looked at from outside."""
 
-    def __init__(self, folder: Path, url: str, state: asyncpg.Pool, logs: ScriptedLogs, *, watch_external: bool) -> None:
-        self.folder, self.url, self.logs = folder, url, logs
+    def __init__(self, folder: Path, url: str, state: asyncpg.Pool, streams: Streams, *, watch_external: bool) -> None:
+        self.folder, self.url, self.streams = folder, url, streams
         self.lake_folder = folder / "lake" / "main"
         self.replicas: list[Replica] = []
         self._state = state
         self._tool: OtherTool | None = None
         self.log = Kept()
-        text = SETTINGS.format(url=url, watch_external=str(watch_external).lower(), bootstrap_servers="127.0.0.1:9")
+        text = SETTINGS.format(url=url, watch_external=str(watch_external).lower(), kafka=streams.settings)
         (folder / "reactor.toml").write_text(text)
         self.opened = open_project(folder, flags={}, environ={})
+
+    @property
+    def logs(self) -> ScriptedLogs:
+        """Where its streams are scripted."""
+        assert isinstance(self.streams, ScriptedStreams)
+        return self.streams.logs
 
     # -- scripts
 
@@ -102,7 +109,7 @@ class Product:
 
     def replica(self) -> Replica:
         """A new one, not started."""
-        made = Replica(self.opened.project, Instead(source=self.logs.source))
+        made = Replica(self.opened.project, Instead(source=self.streams.reader))
         self.replicas.append(made)
         return made
 
@@ -161,7 +168,7 @@ class Product:
 
     def _partitions(self) -> Mapping[str, list[SourcePartition]]:
         sources = {edge.uri for script in self.opened.project.scripts for edge in script.streams}
-        return {source: list(self.logs.of_topics([source.rpartition("/")[2]])) for source in sources}
+        return {source: list(self.streams.partitions(source.rpartition("/")[2])) for source in sources}
 
     # -- by hand
 
@@ -250,14 +257,14 @@ class Product:
 
 
 @asynccontextmanager
-async def opened_product(ground: Ground, *, logs: ScriptedLogs | None = None, watch_external: bool = False) -> AsyncIterator[Product]:
+async def opened_product(ground: Ground, *, streams: Streams | None = None, watch_external: bool = False) -> AsyncIterator[Product]:
     """A product without scripts and replicas."""
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(ground.database())
         folder = ground.folder / urlsplit(url).path.strip("/")
         folder.mkdir()
         state = await stack.enter_async_context(asyncpg.create_pool(url, min_size=1, max_size=2, server_settings={"application_name": "test"}))
-        product = Product(folder, url, state, logs or ScriptedLogs(), watch_external=watch_external)
+        product = Product(folder, url, state, streams or ScriptedStreams(), watch_external=watch_external)
         stack.push_async_callback(product.close)
         yield product
 

@@ -20,7 +20,6 @@ from tests.cases.comparing import same_rows, unknown_fields
 from tests.cases.runners.payload import table_name
 from tests.cases.streamed import Table, record, run_all
 from tests.harness import Ground, Product, ground, opened_product
-from tests.harness.streams import ScriptedStreams, Streams
 
 NEIGHBOUR = "2026-03-01T12:00:00Z"
 DEFAULT_OPTIONS = "daily event_time=$.ts"
@@ -35,12 +34,12 @@ def environment() -> AbstractContextManager[Ground]:
 async def run_together(cases: Sequence[Case], setup: Case, on: Ground) -> Mapping[str, str | None]:
     """All through one product."""
     async with opened_product(on) as product:
-        return await run_in(product, ScriptedStreams(product.logs), cases, setup)
+        return await run_in(product, cases, setup)
 
 
-async def run_in(product: Product, streams: Streams, cases: Sequence[Case], setup: Case, prefix: str = "") -> Mapping[str, str | None]:
-    """All through this product, their records by these streams."""
-    return await run_all(product, streams, {str(case["id"]): _Placed(Table(product, prefix + table_name(case)), dict(case), dict(setup)) for case in cases})
+async def run_in(product: Product, cases: Sequence[Case], setup: Case, prefix: str = "") -> Mapping[str, str | None]:
+    """All through this product. `prefix`: of their topics and tables."""
+    return await run_all(product, {str(case["id"]): _Placed(Table(product, prefix + table_name(case)), dict(case), dict(setup)) for case in cases})
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ class _Placed:
     def _of_instant(self, expect: Mapping[str, Any]) -> list[str]:
         if "instant" not in expect:
             return []
-        records = span(self.table.product.logs.partition(self.table.name), 0, 3, self.batches[0]).records
+        records = span(self.table.product.streams.partitions(self.table.name)[0], 0, 3, self.batches[0]).records
         got = int(read_event_times(records, self.partitioning.event_time).micros[1])
         return [] if got == _micros(expect["instant"]) else [f"instant: got {rfc3339(got)} wanted {expect['instant']}"]
 

@@ -11,7 +11,6 @@ from tests.cases import Case
 from tests.cases.comparing import Unknown, same_cell, told, unknown_fields
 from tests.cases.streamed import Table, record, run_all
 from tests.harness import Ground, Product, ground, opened_product
-from tests.harness.streams import ScriptedStreams, Streams
 
 LATER = '{"id":9}'
 FIELDS = {"row", "rows", "compare", "quarantine", "column", "bytes_kept", "no_row", "quarantined", "asset_updated", "position", "one_of"}
@@ -25,12 +24,12 @@ def environment() -> AbstractContextManager[Ground]:
 async def run_together(cases: Sequence[Case], setup: Case, on: Ground) -> Mapping[str, str | None]:
     """All through one product."""
     async with opened_product(on) as product:
-        return await run_in(product, ScriptedStreams(product.logs), cases, setup)
+        return await run_in(product, cases, setup)
 
 
-async def run_in(product: Product, streams: Streams, cases: Sequence[Case], setup: Case, prefix: str = "") -> Mapping[str, str | None]:
-    """All through this product, their records by these streams."""
-    return await run_all(product, streams, {str(case["id"]): _Payload(Table(product, prefix + table_name(case)), dict(case), dict(setup)) for case in cases})
+async def run_in(product: Product, cases: Sequence[Case], setup: Case, prefix: str = "") -> Mapping[str, str | None]:
+    """All through this product. `prefix`: of their topics and tables."""
+    return await run_all(product, {str(case["id"]): _Payload(Table(product, prefix + table_name(case)), dict(case), dict(setup)) for case in cases})
 
 
 def table_name(case: Case) -> str:
