@@ -27,7 +27,10 @@ ORDERS = Path(__file__).parents[2] / "examples" / "orders"
 LAST_LINE = re.compile(r"run: events=(\d+) rows=(\d+) runs=(\d+) snapshots=(\d+) cascades=(\d+) quarantined=(\d+)")
 LINE = re.compile(r"\d+:\d\d [a-z ]+: rows=(\d+) runs=\d+ snapshots=\d+ cascades=\d+ quarantined=\d+ lag=\d+")
 
-HAS_ORDERS = re.compile(r"; orders [1-9]\d* rows @")
+ORDERS_NOW = re.compile(r"; orders (\d+) rows @")
+
+REMADE = "SELECT (sum(orders)::BIGINT, sum(total)) FROM orders_daily"
+AS_ORDERED = "SELECT (count(*), sum(amount)) FROM (SELECT DISTINCT order_id, amount FROM orders)"
 
 
 class Counts(NamedTuple):
@@ -99,51 +102,49 @@ def nobody_stands_in(folder: Path) -> bool:
 
 
 @contextmanager
-def started(project: Path) -> Iterator[subprocess.Popen[str]]:
-    """A demo that has shown orders; it is left with no process of it alive."""
+def started(project: Path, orders: int = 0) -> Iterator[subprocess.Popen[str]]:
+    """A demo that has shown more than so many orders; it is left with no process of it alive."""
     with subprocess.Popen(demo_command(project), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
             assert process.stdout is not None
-            assert any(HAS_ORDERS.search(line) for line in process.stdout)
+            assert any((found := ORDERS_NOW.search(line)) and int(found[1]) > orders for line in process.stdout)
             yield process
         finally:
             process.kill()
     wait_until(lambda: nobody_stands_in(project), "all processes of the demo end", seconds=30)
 
 
-def test_two_sessions_on_one_lake(project: Path) -> None:
-    orders = quarantined = 0
-    for _ in range(2):
-        counts, kinds = demo(project), sent(project)
-        assert min(counts) > 0
-        assert counts.events == sum(kinds.values())
-        assert counts.quarantined == kinds["malformed"]
-        orders += kinds["order"] + kinds["late"] + kinds["duplicate"]
-        quarantined += kinds["malformed"]
-        with looked_at(project) as one:
-            assert one("SELECT count(*) FROM orders") == orders
-            assert one("SELECT count(*) FROM main._reactor_quarantine") == quarantined
-            assert one("SELECT count(DISTINCT customer_id) FROM orders") == one("SELECT count(*) FROM customers")
-            remade = "SELECT (sum(orders)::BIGINT, sum(total)) FROM orders_daily"
-            assert one(remade) == one("SELECT (count(*), sum(amount)) FROM (SELECT DISTINCT order_id, amount FROM orders)")
-    for archived in (project / ".reactor/demo/archive").iterdir():
-        trigger = json.loads(archived.read_text())
-        assert trigger["reason"] == "asset"
-        assert trigger["partition"] == archived.stem
-        assert {upstream["asset"] for upstream in trigger["upstream_snapshots"]} == {"ducklake://main/orders_daily"}
-    assert "fired by snapshot" in (project / ".reactor/demo/notify.txt").read_text()
+def orders_in(kinds: Mapping[str, int]) -> int:
+    return kinds["order"] + kinds["late"] + kinds["duplicate"]
 
 
-def test_a_session_that_was_killed_leaves_each_row_once_and_the_next_goes_on(project: Path) -> None:
-    with started(project) as process:
+def test_a_session_a_killed_one_and_one_that_goes_on_with_the_same_lake(project: Path) -> None:
+    first = demo(project)
+    assert min(first) > 0
+    assert first.events == sum(sent(project).values())
+    assert first.quarantined == sent(project)["malformed"]
+    with looked_at(project) as one:
+        orders = one("SELECT count(*) FROM orders")
+        assert orders == orders_in(sent(project))
+        assert one("SELECT count(*) FROM main._reactor_quarantine") == first.quarantined
+        assert one("SELECT count(DISTINCT customer_id) FROM orders") == one("SELECT count(*) FROM customers")
+        assert one(REMADE) == one(AS_ORDERED)
+
+    with started(project, orders) as process:
         os.killpg(process.pid, signal.SIGKILL)
     with looked_at(project) as one:
-        left = one("SELECT count(*) FROM orders")
-        assert left > 0
+        assert one("SELECT count(*) FROM orders") > orders
+        orders = one("SELECT count(*) FROM orders")
+
     demo(project)
-    kinds = sent(project)
     with looked_at(project) as one:
-        assert one("SELECT count(*) FROM orders") == left + kinds["order"] + kinds["late"] + kinds["duplicate"]
+        assert one("SELECT count(*) FROM orders") == orders + orders_in(sent(project))
+        assert one(REMADE) == one(AS_ORDERED)
+    for archived in (project / ".reactor/demo/archive").iterdir():
+        trigger = json.loads(archived.read_text())
+        assert (trigger["reason"], trigger["partition"]) == ("asset", archived.stem)
+        assert {upstream["asset"] for upstream in trigger["upstream_snapshots"]} == {"ducklake://main/orders_daily"}
+    assert "fired by snapshot" in (project / ".reactor/demo/notify.txt").read_text()
 
 
 def test_a_serve_that_is_killed_ends_the_demo_with_its_last_lines(project: Path) -> None:
