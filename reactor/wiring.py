@@ -175,6 +175,7 @@ async def _service(parts: Parts, scripts: Sequence[Script], *, streams: bool) ->
         engine=engine, loop=loop, executor=_executor(parts, loop, await state.epoch()), state=state, liveness=state, probe=state, clock=parts.clock,
         telemetry=parts.telemetry, feedings=_feedings(parts, loop, scripts, streams=streams),
         publishers=_publishers(parts) if streams else [], drain_seconds=settings.run.drain_seconds, scripts=scripts, producers=parts.project.producers,
+        interrupt=parts.lake.close,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import inspect
 import os
 import signal
@@ -182,6 +183,14 @@ def verb(function: Callable[Concatenate[Call, P], int | None]) -> Callable[..., 
     command = flagged(act, list(inspect.signature(function, eval_str=True).parameters.values())[1:])
     command.__name__ = function.__name__
     return command
+
+
+def actor() -> str:
+    """Who asks: the user of this process, by name if it has one."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 def verbs(help_text: str | None = None) -> typer.Typer:

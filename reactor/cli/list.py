@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -42,7 +42,7 @@ class ScriptLine:
 
 @dataclass(frozen=True, slots=True)
 class AssetLine:
-    """A table that a script makes, and what the state knows of it. Rows are those of the last run; `blocked`: slices that wait for a repair."""
+    """A table that a script makes, and what the state knows of it. Rows are those of the last run; `blocked`: slices that wait."""
 
     asset: str
     scripts: Sequence[str]
@@ -52,7 +52,7 @@ class AssetLine:
     updated_at: datetime | None = None
     materialized: int = 0
     failed: int = 0
-    blocked: int = 0
+    blocked: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Known:
     """What the state knows: lines by asset, and blocked slices by consumer."""
 
     assets: Mapping[str, AssetLine] = field(default_factory=dict)
-    blocked: Mapping[str, int] = field(default_factory=dict)
+    blocked: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 @app.command(name="list", epilog=example("reactor list --json"))
@@ -107,7 +107,7 @@ def asset_lines(lineage: Lineage, known: Known) -> Sequence[AssetLine]:
         scripts, of_state = lineage.producers.get(asset, ()), known.assets.get(asset, AssetLine(asset, ()))
         lines.append(AssetLine(
             asset, scripts, of_state.snapshot_id, of_state.rows_inserted, of_state.rows_deleted, of_state.updated_at, of_state.materialized,
-            of_state.failed, known.blocked.get(asset, 0)))
+            of_state.failed, sorted(known.blocked.get(asset, ()))))
     return lines
 
 
@@ -130,9 +130,9 @@ async def asked(state: PostgresState) -> Known:
         runs = await state.runs(one.asset, "completed", limit=1)
         inserted, deleted = (runs[0].rows_inserted, runs[0].rows_deleted) if runs else (None, None)
         assets[one.asset] = AssetLine(one.asset, (), one.snapshot_id, inserted, deleted, one.updated_at, one.materialized, one.failed)
-    blocked: Counter[str] = Counter()
+    blocked: defaultdict[str, set[str]] = defaultdict(set)
     for key, position in (await state.positions()).items():
-        blocked[key.consumer] += sum(offset < position.floor for offset in position.fences.values())
+        blocked[key.consumer] |= {asset_partition for asset_partition, offset in position.fences.items() if offset < position.floor}
     return Known(assets, blocked)
 
 
@@ -144,6 +144,6 @@ def _shown(scripts: Sequence[ScriptLine], assets: Sequence[AssetLine]) -> Render
         return first
     second = table(
         ["asset", "snapshot", "inserted", "deleted", "updated", "slices", "failed", "blocked"],
-        ((a.asset, a.snapshot_id, a.rows_inserted, a.rows_deleted, seen_at(a.updated_at), a.materialized, a.failed, a.blocked) for a in assets),
-        right={"snapshot", "inserted", "deleted", "slices", "failed", "blocked"})
+        ((a.asset, a.snapshot_id, a.rows_inserted, a.rows_deleted, seen_at(a.updated_at), a.materialized, a.failed, ", ".join(a.blocked)) for a in assets),
+        right={"snapshot", "inserted", "deleted", "slices", "failed"})
     return Group(first, "", second)

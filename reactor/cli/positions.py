@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import typer
 from rich.console import Group, RenderableType
 
 from reactor.cli.answers import seen_at, table
-from reactor.cli.call import Call, example, verb, verbs
+from reactor.cli.call import Call, actor, example, verb, verbs
 from reactor.cli.database import at_hand, looked_at
 from reactor.domain.assets import ProjectNames, read_asset, resolved
 from reactor.domain.spans import Position, PositionKey, SourcePartition
@@ -214,7 +213,7 @@ def acknowledge_gaps(
 
 async def _acknowledged(project: Project, consumer: str | None) -> int:
     async with looked_at(project) as state:
-        return await state.acknowledge_gaps(consumer, getpass.getuser())
+        return await state.acknowledge_gaps(consumer, actor())
 
 
 # ---------------------------------------------------------------------------------------------------------------- names

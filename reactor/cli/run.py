@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
+import asyncio
 import secrets
 import sys
 import time
@@ -16,7 +16,7 @@ import typer
 from rich.console import RenderableType
 
 from reactor.cli.answers import Json, as_json, facts
-from reactor.cli.call import Call, example, verb, verbs
+from reactor.cli.call import Call, actor, example, verb, verbs
 from reactor.cli.compile import named_slice
 from reactor.cli.database import at_hand
 from reactor.cli.failures import DONE
@@ -120,7 +120,7 @@ class Asking:
             served = await self._is_served(state)
             r = self.request
             offset, event_id = await state.request_run(
-                script=r.script.path, partition=r.partition, actor=getpass.getuser(), cascade=r.cascade, replace_slice=r.replace_slice,
+                script=r.script.path, partition=r.partition, actor=actor(), cascade=r.cascade, replace_slice=r.replace_slice,
                 arguments=r.arguments)
             if not wait:
                 if not served:
@@ -169,7 +169,14 @@ class Asking:
         service = await stack.enter_async_context(opened_service(self.project, streams=False, only=[self.request.script.path]))
         tasks = await stack.enter_async_context(anyio.create_task_group())
         tasks.start_soon(service.run)
-        stack.callback(service.stopping.set)
+
+        def end(error: type[BaseException] | None, *_: object) -> None:
+            service.stopping.set()
+            if error is not None and issubclass(error, asyncio.CancelledError):
+                self.call.note("given up here; the request stays: the next replica carries it out")
+                service.interrupt()
+
+        stack.push(end)
 
     async def _outcome(self, state: PostgresState, stack: AsyncExitStack, offset: int, event_id: str, *, served: bool) -> RunRecord:
         """The run that answers the request, once it has ended."""

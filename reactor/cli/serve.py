@@ -51,21 +51,23 @@ def serve(
     opened = call.open()
     log = opened.loaded.settings.log
     wanted = [tag for tag in (tags or "").split(",") if tag]
-    say_refused(call, opened, strict=strict)
+    if strict:
+        refuse(opened)
     start_logging(sys.stdout, level=log.level, form=log_form(log.format, is_terminal=sys.stdout.isatty()))
     for refused, why in opened.refused.items():
         logger.warning("%s does not run: %s", refused, "; ".join(why), extra={"event": "script_refused", "script": refused})
+    for dropped, lines in opened.checked.dropped.items():
+        said = f"{counted(lines, 'line')} that cannot be understood: reactor check {dropped}"
+        logger.warning("%s runs without %s", dropped, said, extra={"event": "lines_dropped", "script": dropped})
     return asyncio.run(Serving(opened, wanted, call.flags.timeout).run())
 
 
-def say_refused(call: Call, opened: Opened, *, strict: bool) -> None:
-    """`strict`: nothing may be wrong. Raises `UsageError`."""
+def refuse(opened: Opened) -> None:
+    """`--strict`: nothing may be wrong, and nothing may wait. Raises `UsageError`."""
     errors = [str(found) for found in opened.checked.diagnostics if found.severity == "error"]
     waiting = [f"{path}: {'; '.join(why)}" for path, why in opened.checked.inactive.items()]
-    if strict and (errors or waiting):
+    if errors or waiting:
         raise UsageError("\n".join(["--strict, and not every script runs:", *errors, *waiting]), hint="reactor check says more")
-    for dropped, lines in opened.checked.dropped.items():
-        call.warn(f"{dropped} runs without {counted(lines, 'line')} that cannot be understood: reactor check {dropped}")
 
 
 def log_form(asked: Literal["auto", "json", "text"], *, is_terminal: bool) -> Literal["json", "text"]:

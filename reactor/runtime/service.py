@@ -36,7 +36,10 @@ SETTLE_AT_STOP_SECONDS = 5.0
 
 @dataclass(slots=True)
 class Service:
-    """Everything that runs, put together by `wiring`. `feedings`: (tag, source) → what reads it."""
+    """Everything that runs, put together by `wiring`. `feedings`: (tag, source) → what reads it.
+
+    `interrupt`: ends what the lake is doing, for who cannot wait for a drain; the service is of no use afterwards.
+    """
 
     engine: Engine
     loop: Loop
@@ -51,6 +54,7 @@ class Service:
     drain_seconds: float
     scripts: Sequence[Script]
     producers: Producers
+    interrupt: Callable[[], None]
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -60,7 +60,7 @@ def reactor(capsys: pytest.CaptureFixture[str]) -> Iterator[Reactor]:
     handlers, level = root.handlers[:], root.level
 
     def call(*argv: str | Path) -> Said:
-        limit = ["--timeout", "100"] if argv[:1] == ("run",) else []  # a run that cannot go on waits for ever
+        limit = ["--timeout", "100"] if argv[:1] == ("run",) and "--timeout" not in argv else []  # a run that cannot go on waits for ever
         exit_code = main([*map(str, argv), *limit])
         said = capsys.readouterr()
         return Said(exit_code, said.out, said.err)

@@ -55,7 +55,7 @@ def test_the_outcome_and_the_same_rows_everywhere(reactor: Reactor) -> None:
     assert again["compiled_sql"] == reactor("compile", "numbers.sql", "--json").data["sql"] != first["compiled_sql"]
 
     line = next(a for a in reactor("list", "--json").data["assets"] if a["asset"] == first["asset"])
-    assert (line["snapshot_id"], line["materialized"], line["blocked"]) == (first["snapshot_id"], 1, 0)
+    assert (line["snapshot_id"], line["materialized"], line["blocked"]) == (first["snapshot_id"], 1, [])
     listed = reactor("runs", "list", "--asset", "ducklake://main/NUMBERS", "--json").data
     assert [r["run_id"] for r in listed["items"]] == [again["run_id"], first["run_id"]]
     page = reactor("runs", "list", "--script", "numbers.sql", "--limit", "1", "--json").data
@@ -235,3 +235,9 @@ def test_list_says_why_something_does_not_run(reactor: Reactor, folder: Path) ->
 def test_no_secret_and_no_wide_line_is_lost_in_a_pipe(reactor: Reactor, folder: Path) -> None:
     assert sys.stdout.isatty() is False
     assert all(line == line.rstrip() for line in reactor("list", "--project", folder).out.splitlines())
+
+
+def test_a_run_that_takes_too_long_is_given_up(folder: Path, reactor: Reactor) -> None:
+    (folder / "endless.sql").write_text("-- materialize ducklake://main/endless\nSELECT count(*) AS n FROM range(100000000000) a, range(100) b\n")
+    said = reactor("run", "endless.sql", "--timeout", "8")
+    assert (said.exit_code, "the request stays" in said.err) == (4, True)
