@@ -477,6 +477,13 @@ class State(Protocol):
         """Abort the running runs of replicas that have not been heard of for so long."""
         ...
 
+    async def abort_own_runs(self) -> None:
+        """Abort all running runs of this replica: a database that was restored, or failed over, may hold some that nobody here knows of.
+
+        One that is under way is refused, and written again.
+        """
+        ...
+
     def commit_lock(self, lake: str, timeout_seconds: float) -> AbstractAsyncContextManager[bool]:
         """The advisory lock around COMMIT; yields False when it timed out (go on: the token keeps the truth)."""
         ...

@@ -88,6 +88,9 @@ class Telemetry:
 
 # ---------------------------------------------------------------------------------------------------------------- logs
 
+LIBRARIES = ("aiokafka", "asyncio")
+"""Whose warnings are of use, and whose information is not."""
+REPEAT_SECONDS = 30.0
 SEVERITIES = {"DEBUG": "debug", "INFO": "info", "WARNING": "warning", "ERROR": "error", "CRITICAL": "critical"}
 FIELDS: Sequence[str] = (
     "event", "asset", "partition", "source", "source_partition", "script", "run_id", "root_run_id", "event_id", "snapshot_id", "attempt", "rows",
@@ -119,6 +122,24 @@ class Words(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S")
 
 
+class Calm(logging.Filter):
+    """A library's message passes once in `REPEAT_SECONDS`: of a broker that is away aiokafka says so forty times a second, as long as it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._passed_at: dict[tuple[str, str], float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether it is said."""
+        if record.name.partition(".")[0] not in LIBRARIES:
+            return True
+        key = (record.name, str(record.msg))
+        passes = record.created - self._passed_at.get(key, 0.0) >= REPEAT_SECONDS
+        if passes:
+            self._passed_at[key] = record.created
+        return passes
+
+
 def start_logging(stream: TextIO | None = None, *, level: str = "info", form: Literal["json", "text"] = "json") -> None:
     """All of this process's logs to one stream (default: stderr)."""
     handler = logging.StreamHandler(stream or sys.stderr)
@@ -126,5 +147,6 @@ def start_logging(stream: TextIO | None = None, *, level: str = "info", form: Li
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    for noisy in ("aiokafka", "asyncio"):
-        logging.getLogger(noisy).setLevel("WARNING")
+    handler.addFilter(Calm())
+    for library in LIBRARIES:
+        logging.getLogger(library).setLevel("WARNING")

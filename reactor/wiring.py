@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from anyio import to_thread
 
@@ -41,6 +42,7 @@ from reactor.runtime.executor import Executor, Work
 from reactor.runtime.hands import ExternalFeeding, Feeding, QueueFeeding
 from reactor.runtime.intake import SourceIntake
 from reactor.runtime.loop import Loop
+from reactor.runtime.outages import until_it_answers
 from reactor.runtime.programs import Programs, ProgramWork
 from reactor.runtime.publishing import Publishing, wanted_by
 from reactor.runtime.queues import QueueSource
@@ -194,7 +196,8 @@ def _executor(parts: Parts, loop: Loop, epoch: Epoch) -> Executor:
         return LakeTable.parse(managed.asset).lake if managed else settings.lakes.default
 
     async def on_restored() -> None:
-        await to_thread.run_sync(parts.lake.rebuild)
+        await until_it_answers(partial(to_thread.run_sync, parts.lake.rebuild))
+        await until_it_answers(parts.state.abort_own_runs)
         loop.tell(lambda engine, _: engine.forget_all())
 
     return Executor(

@@ -105,5 +105,7 @@ class KafkaConnection:
 
 
 def _said(error: BaseException) -> str:
-    text = str(error).strip().rstrip(".")
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    name, text = type(error).__name__, str(error).strip().rstrip(".")
+    if text.startswith(name):  # those of aiokafka say it themselves
+        return text
+    return f"{name}: {text}" if text else name

@@ -56,9 +56,11 @@ class Committer:
                 written = await to_thread.run_sync(staged.write, run.run_id)
                 answer = await self._commit(run, staged) if written.changed else None
         except Conflict as error:
+            await to_thread.run_sync(staged.rollback)
             self._refused(run, "conflict", error)
             return await self._given_up(run), True
         except Outage as error:
+            await to_thread.run_sync(staged.rollback)  # of the commit lock: what was written is still open
             extra = {"event": "run_aborted", "asset": run.consumer, "run_id": str(run.run_id), "partition": run.trigger.partition}
             logger.warning("%s waits, it is written again: %s", run.consumer, error, extra=extra)
             return await self._given_up(run), True
@@ -69,9 +71,9 @@ class Committer:
             self.telemetry.rows_written.labels(run.consumer, "insert").inc(sum(c.inserted for c in written.counts))
             self.telemetry.rows_written.labels(run.consumer, "delete").inc(sum(c.deleted for c in written.counts))
         if answer == "lost":
-            await to_thread.run_sync(self.lake.rebuild)
+            await until_it_answers(partial(to_thread.run_sync, self.lake.rebuild))
             return done, False
-        await to_thread.run_sync(partial(staged.settled, committed=done))
+        await until_it_answers(partial(to_thread.run_sync, partial(staged.settled, committed=done)))
         return done, True
 
     async def _commit(self, run: NewRun, staged: Staged) -> str:

@@ -118,6 +118,10 @@ gone as (
 update reactor.run r set state = 'aborted', error = 'its replica fell silent', finished_at = clock_timestamp()
   from silent s where r.id = s.id returning r.id
 
+-- name: abort_own_runs
+update reactor.run set state = 'aborted', error = 'the database is another one than when it began', finished_at = clock_timestamp()
+ where replica = $1 and state = 'running'
+
 -- name: lease
 insert into reactor.lease as l (name, holder, expires_at) values ($1, $2, clock_timestamp() + make_interval(secs => $3))
 on conflict (name) do update set holder = excluded.holder, expires_at = excluded.expires_at

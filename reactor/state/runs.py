@@ -85,6 +85,10 @@ class Runs(Part):
         """Abort the running runs of replicas that have not been heard of for so long."""
         return [RunId(row["id"]) for row in await self._db.rows("abort_silent_runs", silent_seconds)]
 
+    async def abort_own_runs(self) -> None:
+        """Abort all running runs of this replica."""
+        await self._db.rows("abort_own_runs", self._db.identity.replica)
+
     def _row(self, run: NewRun) -> dict[str, object]:
         script, trigger, target = run.script, run.trigger, run.script.header.materialize
         return {

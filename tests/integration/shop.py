@@ -148,8 +148,11 @@ class Shop:
     # -- what is asked of the state and the lake
 
     def fetch(self, sql: str, *args: object) -> list[Any]:
-        """Rows of the state's database."""
-        return self._asking.run(self._ask(sql, *args))
+        """Rows of the state's database, which is asked anew after its death."""
+        try:
+            return self._asking.run(self._ask(sql, *args))
+        except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError):
+            return self._asking.run(self._ask(sql, *args))
 
     async def _ask(self, sql: str, *args: object) -> list[Any]:
         if self._connection is None or self._connection.is_closed():
@@ -211,13 +214,14 @@ class Shop:
 
     def _not_yet(self) -> list[str]:
         """What a short look says is missing; the lake is not opened for it."""
-        if (running := self.value("SELECT count(*) FROM reactor.run WHERE state = 'running'")) is None:
+        if self.value("SELECT true FROM pg_tables WHERE schemaname = 'reactor' AND tablename = 'run'") is None:
             return ["there is no state yet"]
+        running = self.fetch("SELECT id, consumer, created_at, replica FROM reactor.run WHERE state = 'running'")
         behind = self.fetch(BEHIND)
         sent = Counter(str(order.number % self.orders.partitions) for order in self.orders.sent)
         lows = self.fetch(LOWS)
         return [
-            *([f"{running} runs are running"] if running else []),
+            *(f"run {r['id']} of {r['consumer']} runs since {r['created_at']} in {r['replica']}" for r in running),
             *(f"{r['consumer']} is at {r['low']} of {sent[r['number']]} in {r['number']}" for r in lows if r["low"] < sent[r["number"]]),
             *(f"{r['consumer']} is at {r['floor']} of {r['last']}" for r in behind), *(["no position"] if not lows else []),
         ]

@@ -15,7 +15,7 @@ from tests.parts.waiting import wait_until
 
 IMAGE = "postgres:18"
 HASTY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-"""Nothing that a test writes has to survive the machine (it does survive a killed server)."""
+"""Nothing that a test writes has to survive the machine, or a killed server."""
 
 
 @contextmanager

@@ -1,0 +1,23 @@
+import logging
+from logging import LogRecord
+
+from reactor.telemetry import REPEAT_SECONDS, Calm
+
+
+def record(logger: str, message: str, at: float, *arguments: object) -> LogRecord:
+    made = LogRecord(logger, logging.WARNING, "", 0, message, arguments, None)
+    made.created = at
+    return made
+
+
+def test_a_library_that_repeats_itself_is_heard_now_and_then() -> None:
+    calm = Calm()
+    heard = [at for at in range(100) if calm.filter(record("aiokafka.client", "no connection to %s", 1000.0 + at, at))]
+    assert heard == [0, int(REPEAT_SECONDS), int(2 * REPEAT_SECONDS), int(3 * REPEAT_SECONDS)]
+    assert calm.filter(record("aiokafka.client", "something else", 1001.0))
+    assert calm.filter(record("aiokafka.group", "no connection to %s", 1001.0))
+
+
+def test_what_reactor_says_is_always_heard() -> None:
+    calm = Calm()
+    assert all(calm.filter(record("reactor.runtime.loop", "again", 1000.0)) for _ in range(5))
