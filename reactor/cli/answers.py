@@ -14,8 +14,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-PIPE_COLUMNS = 10_000
-"""Width where nobody looks: a line of a table is never wrapped or cut for a program."""
+LINE_COLUMNS_MAX = 10_000
+"""A line of a table is never folded: a terminal does it better, and an id that is cut in two cannot be copied."""
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
@@ -88,15 +88,14 @@ def facts(pairs: Mapping[str, object]) -> Table:
     return made
 
 
-def console(stream: TextIO, *, color: bool) -> Console:
-    """Text as it is: no markup is looked for in what users wrote. Off a terminal nothing is wrapped."""
-    width = None if stream.isatty() else PIPE_COLUMNS
+def console(stream: TextIO, *, color: bool, width: int | None = None) -> Console:
+    """Text as it is: no markup is looked for in what users wrote. `width` None: the terminal's."""
     return Console(file=stream, width=width, no_color=not color, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
 def write(shown: RenderableType, *, color: bool) -> None:
     """To stdout, without the blanks that fill the last column."""
-    out = console(sys.stdout, color=color)
+    out = console(sys.stdout, color=color, width=LINE_COLUMNS_MAX)
     with out.capture() as made:
         out.print(shown)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in made.get().splitlines()))

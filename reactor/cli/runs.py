@@ -56,10 +56,10 @@ async def _listed(project: Project, of: str | None, state: RunState | None, befo
 def shown_runs(runs: Sequence[RunSummary]) -> RenderableType:
     """One run a line."""
     return table(
-        ["run", "script", "slice", "state", "reason", "attempt", "snapshot", "inserted", "deleted", "started", "finished"],
+        ["run", "script", "slice", "state", "reason", "attempt", "snapshot", "inserted", "deleted", "started", "seconds"],
         ((r.run_id, r.script, r.partition, r.state, r.reason, r.attempt, r.snapshot_id, r.rows_inserted, r.rows_deleted, seen_at(r.created_at),
-          seen_at(r.finished_at)) for r in runs),
-        right={"attempt", "snapshot", "inserted", "deleted"})
+          f"{(r.finished_at - r.created_at).total_seconds():.1f}" if r.finished_at else None) for r in runs),
+        right={"attempt", "snapshot", "inserted", "deleted", "seconds"})
 
 
 @app.command(name="show", epilog=example("reactor runs show 019ed0a4-7b1c-7c1e-8f1a-0d5b2a9c4e11 --json"))
