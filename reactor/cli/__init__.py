@@ -16,9 +16,9 @@ problem+json on stderr. An error says where, why, and what to do next. Who looks
 *Failure.* Errors of the house become exit codes at the very border (`failures`): 0 done, 1 failed or forbidden by the state, 2 usage, settings,
 script, 3 a dependency does not answer, 4 timeout or cancelled, 130 Ctrl-C. The first Ctrl-C ends in order, the second at once.
 
-*Processes.* `serve` never starts a part. `dev` starts the embedded ones and `serve` as a child (`supervisor`). Other verbs start the project's
-PostgreSQL for their own duration if it is embedded and does not run (`database`). A verb's module is imported when it is called: an editor
-asks `check` at every keystroke.
+*Processes.* `serve` never starts a part. `dev` starts the embedded ones and `serve` as a child (`supervisor`), and `demo` is the same with a
+shop that sends orders and a screen (`live` looks, `screen` draws). Other verbs start the project's PostgreSQL for their own duration if it is
+embedded and does not run (`database`). A verb's module is imported when it is called: an editor asks `check` at every keystroke.
 """
 
 from reactor.cli.entry import main

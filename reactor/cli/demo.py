@@ -61,14 +61,15 @@ def demo(
     On a terminal a screen, else a line a second. The last line counts this session: records that the broker has acknowledged (events), rows
     that runs have inserted, completed runs, their snapshots, runs fired by another table's snapshot (cascades), records set aside.
     """
-    opened = call.open(folder=call.flags.project or PROJECT)
-    if not (opened.project.folder / GENERATOR).is_file():
-        raise UsageError(f"{opened.project.folder} has no {GENERATOR}", hint="the demo is examples/orders of Reactor's repository: make run")
+    folder = call.flags.project or PROJECT
+    if not (folder / GENERATOR).is_file():
+        raise UsageError(f"{folder} has no {GENERATOR}", hint="the demo is examples/orders of Reactor's repository: make run")
+    opened = call.open(folder=folder)
     display = Terminal(color=call.color) if sys.stdout.isatty() else Lines()
     with asyncio.Runner() as runner, Signals() as signals:
         session = Session(opened, display, signals)
         try:
-            with session.log_path.open("wb") as log, supervised(
+            with session.log_path.open("ab") as log, supervised(
                 opened.project, signals, output=log, before=lambda: runner.run(session.begin(rate, seed)),
             ) as running:
                 runner.run(session.live(running, seconds))
@@ -100,6 +101,7 @@ class Session:
 
     async def begin(self, rate: float, seed: int) -> None:
         """Before `serve` starts: count what was there, and open the shop, so that there are topics. Raises `Outage`, `Fatal`."""
+        self.log_path.write_bytes(b"")  # only now: another demo might have been at work here
         project = self._opened.project
         state = await self._stack.enter_async_context(opened_state(project))
         order = (self._opened.checked.scripts[path] for path in self._opened.checked.lineage.order())
