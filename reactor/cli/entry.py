@@ -33,7 +33,7 @@ VERBS: Mapping[str, Verb] = {
     "compile": Verb("reactor.cli.compile", "Show the SQL that a run would execute."),
     "list": Verb("reactor.cli.list", "Show the scripts and what they materialize."),
     "dev": Verb("reactor.cli.dev", "Start a private PostgreSQL and broker, and serve."),
-    "demo": Verb("reactor.cli.demo", "Run the demo: orders come in, tables follow."),
+    "demo": Verb("reactor.cli.demo", "Run the demo's project, with a shop that sends orders."),
     "serve": Verb("reactor.cli.serve", "Run the scripts whenever their sources change."),
     "run": Verb("reactor.cli.run", "Run one script now."),
     "query": Verb("reactor.cli.query", "Look at rows of the lakes."),
