@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from reactor.domain.spans import SourcePartition
 from reactor.testing import Record, ScriptedLogs
 from tests.cases.comparing import Unknown, unknown_fields
 
@@ -84,10 +85,15 @@ def octets(text: str | None) -> bytes | None:
     return base64.b64decode(text.removeprefix("base64:"))
 
 
-def place(logs: ScriptedLogs, name: str) -> Any:
-    """`orders/0`."""
+def place(logs: ScriptedLogs, name: str) -> SourcePartition:
+    """Of `orders/0`."""
     topic, _, number = name.rpartition("/")
     return logs.partition(topic, int(number))
+
+
+def name_of(partition: SourcePartition) -> str:
+    """`orders/0`."""
+    return f"{partition.source.rpartition('/')[2]}/{partition.number}"
 
 
 def id_list(wanted: object) -> list[int]:

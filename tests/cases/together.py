@@ -22,7 +22,8 @@ async def each(cases: Collection[str], run: Callable[[str], Awaitable[str | None
 
 def raised(error: BaseException) -> str:
     """An exception as a difference."""
+    places = traceback.extract_tb(error.__traceback__)
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    return f"raised {error!r} at {Path(place.filename).name}:{place.lineno}"
+        places = traceback.extract_tb(error.__traceback__) or places
+    return f"raised {error!r} at {Path(places[-1].filename).name}:{places[-1].lineno}"

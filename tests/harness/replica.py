@@ -57,6 +57,11 @@ class Replica:
         return self._task
 
     @property
+    def holder(self) -> str:
+        """The name by which its runs are known."""
+        return self.service.executor._holder
+
+    @property
     def lives(self) -> bool:
         """Whether it still serves."""
         return self._task is not None and not self._task.done()

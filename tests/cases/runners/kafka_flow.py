@@ -13,8 +13,9 @@ from reactor.errors import RunFailed
 from reactor.ports import NewPosition
 from reactor.wiring import opened_state
 from tests.cases import Case
-from tests.cases.comparing import Unknown, same_rows, told, unknown_fields, unnamed
-from tests.cases.flows import Content, content, days_of, id_list, octets, place
+from tests.cases.comparing import Unknown, told, unknown_fields
+from tests.cases.flow_facts import FlowFacts
+from tests.cases.flows import Content, content, days_of, name_of, place
 from tests.cases.together import each
 from tests.harness import Ground, Held, Product, Replica, ground, opened_product
 from tests.parts.waiting import until
@@ -70,8 +71,8 @@ class Flow:
             await self._step(step)
         await self.begin()
         await self.product.settle()
-        expect: Mapping[str, Any] = self.case["expect"]
-        return told(iter([difference for name in expect for difference in await self._differences(name, expect[name])]))
+        found = FlowFacts(self.product, ASSET, PATH, self.produced_at)
+        return told(iter(await found.differences(self.case["expect"])))
 
     # -- what is there before
 
@@ -93,7 +94,7 @@ class Flow:
         """Logs, positions and group offsets."""
         logs = self.product.logs
         for partition, found in self.contents().items():
-            logs.make(*_names(partition), start=self.case.get("log_start", found.start))
+            logs.make(*_split(partition), start=self.case.get("log_start", found.start))
         group = self.product.opened.loaded.settings.group_id("main")
         for name, offset in self.case.get("group_offset", {}).items():
             logs.group_offsets[group, place(logs, name)] = offset
@@ -130,8 +131,8 @@ class Flow:
             self.replicas[name] = self.product.replica()
         return self.replicas[name]
 
-    def _hold(self, name: str, step: str = "commit", partition: str = "") -> None:
-        self.held[name] = self._started(name).gates.hold("commit" if step == "commit" else "write", ASSET, partition)
+    def _hold(self, name: str, partition: str = "") -> None:
+        self.held[name] = self._started(name).gates.hold("commit", ASSET, partition)
 
     async def _step(self, step: object) -> None:
         if isinstance(step, dict):
@@ -154,7 +155,7 @@ class Flow:
                 await self.product.stop()
                 await self.restarted()
             case "add_source_partition":
-                self.product.logs.make(*_names(place(self.product.logs, value)))
+                self.product.logs.make(*_split(place(self.product.logs, value)))
             case "produce":
                 for name, given in value.items():
                     found = content(given, round(time.time() * 1000))
@@ -172,37 +173,14 @@ class Flow:
 
         async def there() -> bool:
             runs = [run for run in await self.product.runs(PATH) if run.state == "completed"]
-            return len([run for run in runs if not replica or run.replica == self.holder(replica)]) >= at_least
+            return len([run for run in runs if not replica or run.replica == self.replicas[replica].holder]) >= at_least
 
         await until(there, f"a run of {replica or 'any replica'} has completed")
 
-    def holder(self, name: str) -> str:
-        """By which its runs are known."""
-        return self.replicas[name].service.executor._holder
 
-    # -- what is so in the end
-
-    async def _differences(self, name: str, wanted: Any) -> list[str]:
-        look = FACTS.get(name)
-        if look is None:
-            raise Unknown(f"runner does not know {name}")
-        got = await look(self, wanted)
-        return [] if got == wanted else [f"{name}: got {got} wanted {wanted}"]
-
-    async def rows(self, columns: str = "*") -> list[list[str | None]]:
-        """Of the table; none if there is none."""
-        if not await self.product.tool.has("orders"):
-            return []
-        star = '* EXCLUDE ("_wm_partition")' if columns == "*" and "_wm_partition" in await self.product.tool.columns("main.orders") else columns
-        return await self.product.tool.rows(f"SELECT {star} FROM main.orders")
-
-    async def ids(self) -> list[int]:
-        """Sorted."""
-        return sorted(int(row[0] or -1) for row in await self.rows("id"))
-
-
-def _names(partition: SourcePartition) -> tuple[str, int]:
-    return partition.source.rpartition("/")[2], int(partition.number)
+def _split(partition: SourcePartition) -> tuple[str, int]:
+    topic, _, number = name_of(partition).rpartition("/")
+    return topic, int(number)
 
 
 # ---------------------------------------------------------------------------------------------------------------- steps in words
@@ -262,7 +240,7 @@ async def _moves(flow: Flow, found: re.Match[str]) -> None:
 
 async def _reads_and_commits(flow: Flow, found: re.Match[str]) -> None:
     await flow.completed(found[1])
-    (run,) = [run for run in await flow.product.runs(PATH) if run.replica == flow.holder(found[1])]
+    (run,) = [run for run in await flow.product.runs(PATH) if run.replica == flow.replicas[found[1]].holder]
     read = [(position["from"], position["to"]) for position in run.trigger["positions"]]
     assert read == [(int(found[2]), int(found[4]) + 1)], f"{found[1]} has read {read}"
 
@@ -317,124 +295,3 @@ PHRASES: Sequence[tuple[str, Act]] = (
     (r"the lake works again", _lake_works),
     (r"SIGTERM", _sigterm),
 )
-
-
-# ---------------------------------------------------------------------------------------------------------------- facts: what was got, or what was wanted
-
-
-async def _rows(flow: Flow, wanted: Any) -> Any:
-    got = await flow.rows()
-    return wanted if same_rows(got, wanted) else got
-
-
-async def _ids(flow: Flow, wanted: Any) -> Any:
-    got = await flow.ids()
-    return wanted if got == sorted(id_list(wanted)) else got
-
-
-async def _ids_count(flow: Flow, _: Any) -> int:
-    return len(await flow.ids())
-
-
-async def _ids_distinct(flow: Flow, _: Any) -> int:
-    return len(set(await flow.ids()))
-
-
-async def _rows_per_partition(flow: Flow, _: Any) -> dict[str, int]:
-    got = await flow.product.tool.rows('SELECT "_wm_partition", count(*) FROM main.orders GROUP BY ALL')
-    return {str(name): int(count or 0) for name, count in got}
-
-
-async def _position(flow: Flow, _: Any) -> dict[str, int]:
-    return await flow.product.positions(ASSET)
-
-
-async def _lag(flow: Flow, _: Any) -> int:
-    bounds = flow.product.logs.bounds(place(flow.product.logs, name) for name in flow.case["log"])
-    positions = await flow.product.positions(ASSET)
-    return sum(found.end - positions[f"{_names(p)[0]}/{p.number}"] for p, found in bounds.items())
-
-
-async def _lag_never_negative(flow: Flow, _: Any) -> bool:
-    (replica,) = flow.product.living
-    shown = [sample.value for metric in replica.service.telemetry.source_lag.collect() for sample in metric.samples]
-    return await _lag(flow, None) >= 0 and min(shown, default=0) >= 0
-
-
-async def _updates(flow: Flow, _: Any) -> int:
-    return len(await flow.product.updates(ASSET))
-
-
-async def _stale_runs_committed(flow: Flow, _: Any) -> int:
-    return len([run for run in await flow.product.runs(PATH) if run.state == "completed" and run.replica == flow.holder("A")])
-
-
-async def _gap_reported(flow: Flow, _: Any) -> dict[str, list[int]]:
-    gaps = await flow.product.fetch("SELECT * FROM reactor.source_gap WHERE consumer = $1", ASSET)
-    return {f"{_names(SourcePartition(g['source'], g['source_partition']))[0]}/{g['source_partition']}": [g["lo"], g["hi"]] for g in gaps}
-
-
-async def _blocked(flow: Flow, wanted: Any) -> Any:
-    (replica,) = flow.product.living
-    halted = [key.source_partition for key in replica.halted]
-    return wanted if halted == [place(flow.product.logs, wanted)] else halted
-
-
-async def _visible(flow: Flow, wanted: Any) -> Any:
-    (replica,) = flow.product.living
-    said = " ".join(replica.halted.values())
-    return said if not said or unnamed(wanted, said, ["position", "log end"]) else wanted
-
-
-async def _headers_kept(flow: Flow, _: Any) -> int:
-    return sum(int(row[0] or 0) for row in await flow.product.tool.rows("SELECT headers FROM main.seen"))
-
-
-async def _quarantine(flow: Flow, wanted: Any) -> Any:
-    got = [
-        {"source_partition": f"{(row['source'] or '').rpartition('/')[2]}/{row['source_partition']}", "offset": int(row["offset"] or -1),
-         "bytes": row["value"], "key": row["key"], "headers": row["headers"], "reason": row["reason"]}
-        for row in await flow.product.quarantined(ASSET)
-    ]  # fmt: skip
-    meant = [{**row, **{name: _hexed(name, row[name]) for name in ("key", "headers") if name in row}} for row in wanted]
-    picked = [{name: row[name] for name in one} for row, one in zip(got, meant, strict=False)]
-    return wanted if picked == meant and len(got) == len(meant) else got
-
-
-def _hexed(name: str, given: Any) -> str:
-    if name == "key":
-        return (octets(given) or b"").hex()
-    pairs = ",".join(f'["{header}","{(octets(text) or b"").hex()}"]' for header, text in given)
-    return f"[{pairs}]"
-
-
-async def _quarantine_count(flow: Flow, _: Any) -> int:
-    return len(await flow.product.quarantined(ASSET))
-
-
-async def _restarts(flow: Flow, _: Any) -> int:
-    return len(flow.product.replicas) - 1
-
-
-async def _snapshots_made(flow: Flow, _: Any) -> int:
-    return len(await flow.product.tool.rows("SELECT 1 FROM lake.snapshots() WHERE contains(commit_extra_info, '\"run\"')"))
-
-
-async def _freshness_recorded(flow: Flow, _: Any) -> bool:
-    rows = await flow.product.fetch("SELECT 1 FROM reactor.materialized_partition WHERE asset = $1 AND checked_at IS NOT NULL", ASSET)
-    return bool(rows)
-
-
-async def _within_seconds_of_arrival(flow: Flow, wanted: Any) -> Any:
-    (row,) = await flow.product.fetch("SELECT min(fired_at) AS fired_at FROM reactor.run WHERE consumer = $1", ASSET)
-    seconds = row["fired_at"].timestamp() - flow.produced_at
-    return max(wanted, seconds)
-
-
-FACTS: Mapping[str, Callable[[Flow, Any], Awaitable[Any]]] = {
-    "rows": _rows, "ids": _ids, "ids_count": _ids_count, "ids_distinct": _ids_distinct, "rows_per_partition": _rows_per_partition,
-    "position": _position, "lag": _lag, "lag_never_negative": _lag_never_negative, "updates": _updates, "stale_runs_committed": _stale_runs_committed,
-    "gap_reported": _gap_reported, "blocked": _blocked, "visible": _visible, "headers_kept": _headers_kept, "quarantine": _quarantine,
-    "quarantine_count": _quarantine_count, "restarts": _restarts, "snapshots_made": _snapshots_made, "freshness_recorded": _freshness_recorded,
-    "within_seconds_of_arrival": _within_seconds_of_arrival,
-}  # fmt: skip
