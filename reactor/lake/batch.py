@@ -7,6 +7,7 @@ by slice, and within a slice in the order of their offsets, so a slice is a rang
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -16,8 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reactor.domain.scripts import Script
+from reactor.domain.partitions import MICROSECONDS
+from reactor.domain.scripts import Partitioning, Script
 from reactor.domain.spans import UNROUTED, SourcePartition
+from reactor.lake.decoding.event_time import read_event_times
 from reactor.lake.decoding.payload import decode
 from reactor.lake.evaluate import Records
 from reactor.lake.quarantine import RAW, REJECTS, create_rejects
@@ -34,6 +37,9 @@ METADATA: Mapping[str, str] = {
 }  # fmt: skip
 """Columns of `batch` beside the declared ones, with their types. Without declared ones `value` is the payload (`format=raw`: a BLOB)."""
 
+AHEAD_SECONDS_MAX = 300
+"""An event time further ahead of now is that of a clock that is wrong: the row is kept, and counted."""
+
 TOMBSTONE = "tombstone"
 _DECODABLE, _DECODED, _UNDECODED = "_wm_decodable", "_wm_decoded", "_wm_undecoded"
 
@@ -45,17 +51,24 @@ _NO_RECORDS = pa.schema([
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The decoded records of an order. `total`: all of them, tombstones and unrouted ones too; `tombstones`: those that are no rows."""
+    """The decoded records of an order. `total`: all of them, tombstones and unrouted ones too; `tombstones`: those that are no rows.
+
+    `skewed`: those whose event time lies more than `AHEAD_SECONDS_MAX` ahead of now.
+    """
 
     records: Records
     total: int
     tombstones: int
+    skewed: int
 
 
 @dataclass(slots=True)
 class _Gathered:
-    """The records of all pieces, one behind the other, and where each came from."""
+    """The records of all pieces, one behind the other, and where each came from. `latest_micros`: an event time beyond it is skewed."""
 
+    partitioning: Partitioning | None
+    latest_micros: int
+    skewed: int = 0
     tables: list[pa.Table] = field(default_factory=list)
     origins: list[SourcePartition] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
@@ -71,7 +84,12 @@ class _Gathered:
         if not isinstance(payload, Rows):
             raise TypeError(f"a piece of {origin} holds {type(payload).__name__}, no rows")
         settled = int(np.searchsorted(payload.records["offset"].to_numpy(), lo))
-        self.tables.append(payload.records.slice(settled))
+        records = payload.records.slice(settled)
+        if self.partitioning is not None and payload.newest_micros is not None and payload.newest_micros > self.latest_micros:
+            times = read_event_times(records, self.partitioning.event_time)
+            ahead = times.micros > self.latest_micros
+            self.skewed += int(np.count_nonzero(ahead & times.reasons.is_null().to_numpy(zero_copy_only=False)))
+        self.tables.append(records)
         self.origins.append(origin)
         self.lengths.append(payload.records.num_rows - settled)
         if payload.reasons is not None:  # only where they have no slice
@@ -95,7 +113,7 @@ class _Gathered:
 
 def gather(cursor: duckdb.DuckDBPyConnection, script: Script, slices: Sequence[SliceInput]) -> Batch:
     """Decode the records of an order. Raises `duckdb.Error`."""
-    gathered, bounds = _Gathered(), [0]
+    gathered, bounds = _Gathered(script.header.partitioned, int((time.time() + AHEAD_SECONDS_MAX) * MICROSECONDS)), [0]
     routed = [s for s in slices if s.asset_partition != UNROUTED]
     for one in (*routed, *(s for s in slices if s.asset_partition == UNROUTED)):
         for part in one.parts:
@@ -107,7 +125,7 @@ def gather(cursor: duckdb.DuckDBPyConnection, script: Script, slices: Sequence[S
     unplaced = _set_unrouted_aside(cursor, gathered, decodable)
     batch = _Decoding(cursor, script, gathered, [s.asset_partition for s in routed], bounds)
     tombstones = batch.decode(raw.slice(0, decodable))
-    return Batch(Records(tuple(pairwise(bounds[: len(routed) + 1])), batch.hidden), gathered.rows, tombstones + unplaced)
+    return Batch(Records(tuple(pairwise(bounds[: len(routed) + 1])), batch.hidden), gathered.rows, tombstones + unplaced, gathered.skewed)
 
 
 def forget(cursor: duckdb.DuckDBPyConnection) -> None:

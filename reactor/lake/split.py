@@ -60,10 +60,8 @@ class _Reading:
         if partitioning is None:
             return self._cut([(WHOLE, np.arange(self._records.num_rows))], None)
         if partitioning.key is not None:
-            placed, reasons = self._by_key(partitioning.key)
-        else:
-            placed, reasons = self._by_time(partitioning)
-        return self._cut(placed, reasons)
+            return self._cut(*self._by_key(partitioning.key))
+        return self._cut(*self._by_time(partitioning), self._event_times(partitioning.event_time).micros)
 
     def _by_key(self, path: JsonPath) -> tuple[Placed, pa.Array]:
         if path not in self._keys:
@@ -94,12 +92,13 @@ class _Reading:
         micros = np.where(absent.to_numpy(zero_copy_only=False), int(self._arrived_at * MICROSECONDS), read.micros)
         return EventTimes(micros, pc.if_else(absent, None, read.reasons))
 
-    def _cut(self, placed: Placed, reasons: pa.Array | None) -> Mapping[str, Piece]:
+    def _cut(self, placed: Placed, reasons: pa.Array | None, micros: Numbers | None = None) -> Mapping[str, Piece]:
         pieces = {}
         for (identity, rows), records in zip(placed, self._records_of([rows for _, rows in placed]), strict=True):
             why = reasons.take(rows) if reasons is not None and identity == UNROUTED else None
+            newest = int(micros[rows].max()) if micros is not None and identity != UNROUTED else None
             lo, hi = int(self._offsets[rows[0]]), int(self._offsets[rows[-1]]) + 1
-            pieces[identity] = Piece(lo, hi, len(rows), int(self._sizes[rows].sum()), Rows(records, why))
+            pieces[identity] = Piece(lo, hi, len(rows), int(self._sizes[rows].sum()), Rows(records, why, newest))
         return pieces
 
     def _records_of(self, places: Sequence[Numbers]) -> Iterator[pa.Table]:

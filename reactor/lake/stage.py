@@ -87,6 +87,8 @@ def _outcomes(batch: Batch, rejected: int, rows: StagedRows | None) -> dict[str,
     outcomes = {"quarantined": rejected, "tombstone": batch.tombstones}
     if rows and rows.evaluated.selected.carried:
         outcomes["filtered"] = max(0, batch.total - batch.tombstones - rejected - rows.count)
+    if batch.skewed:
+        outcomes["skewed"] = batch.skewed
     return outcomes
 
 
