@@ -1,8 +1,9 @@
 """Scripts that are not SQL run as child processes: `main` of a Python file, a shell script, or what `[runners]` names (decision 8).
 
 A program gets why it was fired in `WM_TRIGGER` (JSON), `WM_TRIGGER_FILE` (whole, however long) and as arguments; its partition in
-`WM_PARTITION`, `WM_PARTITION_START`, `WM_PARTITION_END`. It has a process group of its own, which is killed whole at its time limit or
-when the service stops; its environment is allow-listed. It is run at least once: its position moves when it has exited 0.
+`WM_PARTITION`, `WM_PARTITION_START`, `WM_PARTITION_END`. It has a process group of its own, which ends whole: with the program, at its time
+limit, and when the service stops or dies (`guard`). Its environment is allow-listed. It is run at least once: its position moves when it has
+exited 0.
 """
 
 from __future__ import annotations
@@ -10,22 +11,29 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import anyio
 
 from reactor.core.effects import StartRun
 from reactor.domain.runs import Trigger
 from reactor.errors import RunBlocked, RunFailed
 from reactor.ports import NewRun, PartitionTokens
+from reactor.runtime import guard
 from reactor.runtime.committing import Committer
 
 TRIGGER_BYTES_MAX = 65_536
 """Of `WM_TRIGGER`; the file holds all. Linux refuses an environment variable above 131,072."""
 OUTPUT_TAIL_BYTES = 8192
+LAST_WORDS_SECONDS = 1.0
 KILL_SECONDS = 5.0
 """Between SIGTERM and SIGKILL of the process group."""
 ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH")
@@ -41,38 +49,33 @@ class Programs:
     timeout_seconds: float
 
     def command(self, script: str) -> Sequence[str]:
-        """The argument vector. Raises `RunBlocked` for a suffix that nobody runs."""
+        """The argument vector. Raises `RunBlocked` for a suffix that nobody runs, or one whose runner is not there."""
         suffix = Path(script).suffix.removeprefix(".")
-        if suffix == "py":
-            return [self.interpreters.get("python", sys.executable), "-m", "reactor.program", script]
-        if suffix == "sh":
-            return [self.interpreters.get("shell", "/bin/sh"), script]
-        if suffix in self.interpreters:
-            return [self.interpreters[suffix], script]
-        raise RunBlocked(f"{script}: no program runs .{suffix} files.", hint=f"Name one: [runners.{suffix}] interpreter = \"/path/to/program\"")
+        name, given = {"py": ("python", sys.executable), "sh": ("shell", "/bin/sh")}.get(suffix, (suffix, ""))
+        program = self.interpreters.get(name, given)
+        if not program:
+            raise RunBlocked(f"{script}: no program runs .{suffix} files.", hint=f"Name one: [runners.{suffix}] interpreter = \"/path/to/program\"")
+        if shutil.which(program) is None:
+            raise RunBlocked(f"{script}: {program} cannot be started.", hint=f"Is it installed, and may it be executed? [runners.{name}] names another.")
+        return [program, *(["-m", "reactor.program"] if suffix == "py" else []), script]
 
     async def run(self, trigger: Trigger, script: str) -> None:
         """Until it exits. Raises `RunFailed` with the tail of what it said, `RunBlocked`."""
         command = self.command(script)
-        with tempfile.TemporaryDirectory(prefix="reactor-run-") as scratch:
-            file = Path(scratch) / "trigger.json"
-            file.write_text(json.dumps(trigger.to_json()))
-            try:
-                process = await asyncio.create_subprocess_exec(
-                    *command, cwd=self.folder, env=environment(trigger, file), start_new_session=True,
-                    stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
-            except OSError as error:
-                raise RunBlocked(f"{script}: {command[0]} cannot be started: {error.strerror}.", hint="Is it installed, and may it be executed?") from error
-            try:
-                async with asyncio.timeout(self.timeout_seconds):
-                    tail = await _tail(process)
-                    code = await process.wait()
-            except TimeoutError:
-                raise RunFailed(f"{script} ran longer than {self.timeout_seconds:g} s and was stopped.", hint="[run] timeout_seconds") from None
-            finally:
-                await _end_group(process)
+        code: int | None = None
+        try:
+            with tempfile.TemporaryDirectory(prefix="reactor-run-") as scratch:
+                file = Path(scratch) / "trigger.json"
+                file.write_text(json.dumps(trigger.to_json()))
+                async with _started(command, self.folder, environment(trigger, file)) as (process, output):
+                    with anyio.move_on_after(self.timeout_seconds):
+                        code = await process.wait()
+        except OSError as error:
+            raise RunFailed(f"{script} cannot be started: {error}") from error
+        if code is None:
+            raise RunFailed(f"{script} ran longer than {self.timeout_seconds:g} s and was stopped.\n{output}".rstrip(), hint="[run] timeout_seconds")
         if code != 0:
-            raise RunFailed(f"{script} exited with {code}.\n{tail}")
+            raise RunFailed(f"{script} exited with {code}.\n{output}")
 
 
 @dataclass(slots=True)
@@ -116,15 +119,55 @@ def environment(trigger: Trigger, file: Path) -> dict[str, str]:
     }
 
 
-async def _tail(process: asyncio.subprocess.Process) -> str:
-    kept = b""
-    if process.stdout is not None:
-        while chunk := await process.stdout.read(65_536):
-            kept = (kept + chunk)[-OUTPUT_TAIL_BYTES:]
-    return kept.decode(errors="replace").strip()
+class Tail(asyncio.Protocol):
+    """The end of what a program says. Only its last bytes are kept, for it may say a lot."""
+
+    def __init__(self) -> None:
+        self._kept = b""
+        self.ended = asyncio.Event()
+
+    def data_received(self, data: bytes) -> None:
+        """More of it."""
+        self._kept = (self._kept + data)[-OUTPUT_TAIL_BYTES:]
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        """Nobody can say any more."""
+        self.ended.set()
+
+    def __str__(self) -> str:
+        return self._kept.decode(errors="replace").strip()
 
 
-async def _end_group(process: asyncio.subprocess.Process) -> None:
+@asynccontextmanager
+async def _started(command: Sequence[str], folder: Path, env: Mapping[str, str]) -> AsyncIterator[tuple[Process, Tail]]:
+    """A program under its guard, and what it says; left, its whole process group has ended.
+
+    The pipes are our own: those of asyncio keep `wait` from returning while anybody that the program has left behind holds them.
+    """
+    held_by_guard, held = os.pipe()
+    said, says = os.pipe()
+    loop = asyncio.get_running_loop()
+    reading, tail = await loop.connect_read_pipe(Tail, os.fdopen(said, "rb", 0))
+    try:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-I", "-S", guard.__file__, *command, cwd=folder, env=env, start_new_session=True, stdin=held_by_guard, stdout=says, stderr=says)
+        finally:
+            os.close(held_by_guard)
+            os.close(says)
+        try:
+            yield process, tail
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _end_group(process)
+                with anyio.move_on_after(LAST_WORDS_SECONDS):  # one that has left the group may hold its end for ever
+                    await tail.ended.wait()
+    finally:
+        reading.close()
+        os.close(held)
+
+
+async def _end_group(process: Process) -> None:
     """Whoever the program has started ends with it."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         try:
