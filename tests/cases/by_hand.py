@@ -91,7 +91,7 @@ def repeated(columns: Sequence[str], rows: Sequence[Sequence[str | None]], key: 
     """The parts of keys that more than one row has."""
     at = [names_of(columns).index(name) for name in key]
     keys = [tuple(row[i] for i in at) for row in rows]
-    return [part for one in dict.fromkeys(keys) if keys.count(one) > 1 for part in one if part is not None]
+    return [str(part) for one in dict.fromkeys(keys) if None not in one and keys.count(one) > 1 for part in one]
 
 
 def texts(value: object) -> list[str]:

@@ -3,8 +3,9 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from typing import Any
 
 Cells = Sequence[str | None]
 
@@ -34,6 +35,26 @@ def _json(text: str) -> object:
         return json.loads(text, parse_int=Decimal, parse_float=Decimal, object_pairs_hook=tuple)
     except ValueError:
         return text
+
+
+def choices(expect: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What may be right: all that `expect` says, with each of its `one_of`."""
+    rest = {name: value for name, value in expect.items() if name != "one_of"}
+    return [{**rest, **one} for one in expect.get("one_of", [{}])]
+
+
+async def any_right(expect: Mapping[str, Any], differences: Callable[[Mapping[str, Any]], Awaitable[list[str]]]) -> str | None:
+    """None if one of the choices has no difference, else what is wrong with each."""
+    answers = ["; ".join(await differences(choice)) for choice in choices(expect)]
+    return None if "" in answers else " or ".join(answers)
+
+
+def between(got: Any, wanted: Any) -> bool:
+    """Whether a count (or each of counts by name, and no other) is one from a to b; a name that has none is 0."""
+    if isinstance(wanted, Mapping):
+        return got.keys() <= wanted.keys() and all(between(got.get(name, 0), bounds) for name, bounds in wanted.items())
+    low, high = wanted
+    return bool(low <= got <= high)
 
 
 def unnamed(wanted: str, message: str, words: Iterable[str]) -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactor.domain.spans import SourcePartition
-from tests.cases.comparing import Unknown, same_rows, unnamed
+from tests.cases.comparing import Unknown, between, same_rows, unnamed
 from tests.cases.flows import id_list, name_of, octets
 from tests.harness import Product, Replica
 
@@ -26,10 +26,11 @@ class FlowFacts:
         """Every field that is not as the case says. Raises Unknown."""
         found = []
         for name, wanted in expect.items():
-            look = getattr(self, f"look_at_{name}", None)
+            look = getattr(self, f"look_at_{name.removesuffix('_between')}", None)
             if look is None:
                 raise Unknown(f"runner does not know {name}")
-            if (got := await look(wanted)) != wanted:
+            got = await look(wanted)
+            if not (between(got, wanted) if name.endswith("_between") else got == wanted):
                 found.append(f"{name}: got {got} wanted {wanted}")
         return found
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from reactor.domain.scripts import ScriptPath
 from reactor.testing import Record
 from tests.cases.comparing import told
+from tests.cases.flows import octets
 from tests.cases.together import each
 from tests.harness import Product
 
@@ -43,10 +44,11 @@ class Table:
         return (await self.product.positions(self.asset)).get(f"{self.name}/0")
 
     async def rows(self, *expressions: str) -> list[list[str | None]]:
-        """Of the table; none if there is no table. What is no expression in parentheses is the name of a column."""
+        """Of the table; none if there is no table. What is no column is an expression."""
         if not await self.product.tool.has(self.name):
             return []
-        selected = ", ".join(f"{e} AS c{i}" if "(" in e else f'"{e}" AS c{i}' for i, e in enumerate(expressions))
+        columns = await self.product.tool.columns(f"main.{self.name}")
+        selected = ", ".join(f'"{e}" AS c{i}' if e in columns else f"{e} AS c{i}" for i, e in enumerate(expressions))
         return await self.product.tool.rows(f"SELECT {selected} FROM main.{self.name}")
 
     async def counted(self, outcome: str) -> float:
@@ -98,7 +100,7 @@ class Tried(Protocol):
         """A sound record of a later batch."""
         ...
 
-    async def differences(self) -> list[str]:
+    async def differences(self) -> str | None:
         """What is wrong when all batches are in."""
         ...
 
@@ -121,16 +123,12 @@ async def run_all(product: Product, tried: Mapping[str, Tried]) -> Mapping[str, 
         if not product.living:
             await product.start()
         await product.settle()
-    answers = await each(tried, lambda case: _judged(tried[case]))
+    answers = await each(tried, lambda case: tried[case].differences())
     for one in tried.values():
         await product.streams.produce(one.table.name, 0, [one.later])
     await product.settle()
     later = await each(tried, lambda case: _judged_later(tried[case]))
     return {case: answer or later[case] for case, answer in answers.items()} | refused
-
-
-async def _judged(one: Tried) -> str | None:
-    return told(iter(await one.differences()))
 
 
 async def _judged_later(one: Tried) -> str | None:
@@ -140,9 +138,9 @@ async def _judged_later(one: Tried) -> str | None:
 def record(offset: int, given: object) -> Record:
     """A record as a case gives it: its text, null for a tombstone, or an object that says more than the value."""
     said: Mapping[str, Any] = given if isinstance(given, dict) else {"value": given}
-    headers = [(name, str(text).encode()) for name, text in said["headers"]] if "headers" in said else HEADERS
+    headers = [(str(name), octets(text)) for name, text in said["headers"]] if "headers" in said else HEADERS
     stamp = {"timestamp_ms": said["timestamp"]} if "timestamp" in said else {}
-    return Record(offset, value_of(said), str(said["key"]).encode() if "key" in said else KEY, headers, **stamp)
+    return Record(offset, value_of(said), octets(said["key"]) if "key" in said else KEY, headers, **stamp)
 
 
 def value_of(given: Mapping[str, Any]) -> bytes | None:

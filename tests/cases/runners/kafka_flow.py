@@ -13,7 +13,7 @@ from reactor.errors import RunFailed
 from reactor.ports import NewPosition
 from reactor.wiring import opened_state
 from tests.cases import Case
-from tests.cases.comparing import Unknown, told, unknown_fields
+from tests.cases.comparing import Unknown, any_right, unknown_fields
 from tests.cases.flow_facts import FlowFacts
 from tests.cases.flows import Content, content, days_of, name_of, place
 from tests.cases.together import each
@@ -72,7 +72,7 @@ class Flow:
         await self.begin()
         await self.product.settle()
         found = FlowFacts(self.product, ASSET, PATH, self.produced_at)
-        return told(iter(await found.differences(self.case["expect"])))
+        return await any_right(self.case["expect"], found.differences)
 
     # -- what is there before
 
@@ -90,11 +90,16 @@ class Flow:
         now_ms = round(time.time() * 1000)
         return {place(self.product.logs, name): content(given, now_ms) for name, given in self.case["log"].items()}
 
+    def _said(self, bound: str, partition: SourcePartition, otherwise: int) -> int:
+        """A bound of the log: one number for all, or one by name."""
+        given = self.case.get(bound, otherwise)
+        return int(given.get(name_of(partition), otherwise) if isinstance(given, dict) else given)
+
     async def _prepare(self) -> None:
         """Logs, positions and group offsets."""
         logs = self.product.logs
         for partition, found in self.contents().items():
-            logs.make(*_split(partition), start=self.case.get("log_start", found.start))
+            logs.make(*_split(partition), start=self._said("log_start", partition, found.start))
         group = self.product.opened.loaded.settings.group_id("main")
         for name, offset in self.case.get("group_offset", {}).items():
             logs.group_offsets[group, place(logs, name)] = offset
@@ -112,7 +117,7 @@ class Flow:
         """All records of the case are written."""
         self.produced_at = time.time()
         for partition, found in self.contents().items():
-            self.product.logs.produce(partition, found.records, end=self.case.get("log_end", found.end))
+            self.product.logs.produce(partition, found.records, end=self._said("log_end", partition, found.end))
 
     # -- what happens
 
@@ -154,6 +159,13 @@ class Flow:
                 await self.begin()
                 await self.product.stop()
                 await self.restarted()
+            case "kill":
+                await self.begin()
+                await self.product.kill()
+                await self.restarted()
+            case "truncate":
+                for name, start in value.items():
+                    self.product.logs.truncate(place(self.product.logs, name), start)
             case "add_source_partition":
                 self.product.logs.make(*_split(place(self.product.logs, value)))
             case "produce":
@@ -282,12 +294,12 @@ PHRASES: Sequence[tuple[str, Act]] = (
     (r"the process dies before any offset is committed to Kafka", _killed_before_courtesy),
     (r"the process dies .*before the commit", _held_and_killed),
     (r"the process dies before (\S+) commits", _held_and_killed),
-    (r"the process dies", _killed),
+    (r"(?:the process|the service) (?:dies|is killed)", _killed),
     (r"restart", _restart),
     (r"the run commits", _commits),
     (r"the slice (\S+) commits", _slice_commits),
     (r"replica (\w+) takes offsets (\d+)\.\.(\d+) and is held just before its commit", _takes_and_is_held),
-    (r"(\S+/\d+) moves to replica (\w+)", _moves),
+    (r"(\S+/\d+) moves (?:back )?to replica (\w+)", _moves),
     (r"(\w+) reads from the position (\d+) and commits (\d+)\.\.(\d+)", _reads_and_commits),
     (r"(\w+) is released", _released),
     (r"no further record for .*", _quiet),

@@ -59,7 +59,7 @@ async def _differences(managed: Managed, case: Mapping[str, Any], run: Mapping[s
     if "error" in run:
         words = words_of(columns, src)
         wanted = str(run["error"])
-        if "shows it" in wanted:
+        if re.search(r"\bshows (it|them)\b", wanted):
             wanted += f" ({', '.join(repeated(columns, src, option(case['materialize'], 'key').split(',')))})"
         after = await managed.rows(["*"], table)
         kept = [] if after == before and not result.changed else [f"the table is not as before: {after}, it was {before}"]

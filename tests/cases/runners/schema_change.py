@@ -42,7 +42,7 @@ async def _judged(managed: Managed, case: Mapping[str, Any], setup: Mapping[str,
     expect: Mapping[str, Any] = case["expect"]
     unknown_fields(expect, FIELDS)
     partition = PARTITION if case["strategy"] == "slice" else ""
-    first, second = setup["run1"], case["run2"]
+    first, second = case.get("run1", setup["run1"]), case["run2"]
     await managed.make_source(texts(first["columns"]), cells(first["rows"]))
     made = await managed.run(partition)
     if made.run is None or made.error:
