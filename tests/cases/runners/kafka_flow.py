@@ -162,7 +162,6 @@ class Flow:
             case "kill":
                 await self.begin()
                 await self.product.kill()
-                await self.restarted()
             case "truncate":
                 for name, start in value.items():
                     self.product.logs.truncate(place(self.product.logs, name), start)
@@ -180,12 +179,12 @@ class Flow:
         await self.product.time_passes()
         self.replicas["A"] = await self.product.start()
 
-    async def completed(self, replica: str = "", at_least: int = 1) -> None:
-        """Wait for completed runs, of one replica or any."""
+    async def completed(self, replica: str = "") -> None:
+        """Wait for a completed run, of one replica or any."""
 
         async def there() -> bool:
             runs = [run for run in await self.product.runs(PATH) if run.state == "completed"]
-            return len([run for run in runs if not replica or run.replica == self.replicas[replica].holder]) >= at_least
+            return any(not replica or run.replica == self.replicas[replica].holder for run in runs)
 
         await until(there, f"a run of {replica or 'any replica'} has completed")
 
