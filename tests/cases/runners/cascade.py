@@ -93,8 +93,8 @@ class Cascade:
 
     async def _make_sources(self) -> None:
         """Tables that nobody of the graph makes, in more than one file; they are there before anybody listens."""
-        scripts = self.product.opened.project.scripts
-        made = {uri for asset in self.product.opened.project.producers for uri in (asset, asset + CURRENT_SUFFIX)}
+        scripts = self.product.opened.checked.scripts.values()
+        made = {uri for script in scripts if script.managed for uri in (script.managed.asset, script.managed.asset + CURRENT_SUFFIX)}
         wanted = {uri for script in scripts for uri in (*(e.uri for e in script.edges if e.kind == "asset"), *script.body.reads)} - made
         spelling = {name.lower(): name for text in self.case["graph"].values() for name in re.findall(r"ducklake://main/(\w+)", text)}
         for name in sorted(uri.removeprefix("ducklake://main/") for uri in wanted):
