@@ -8,7 +8,7 @@ import sys
 import termios
 import tty
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Protocol, Self
 
 from rich.live import Live
@@ -80,10 +80,15 @@ class Terminal:
 
     def _read_keys(self, stack: ExitStack) -> None:
         keyboard, loop = sys.stdin.fileno(), asyncio.get_running_loop()
-        stack.callback(termios.tcsetattr, keyboard, termios.TCSADRAIN, termios.tcgetattr(keyboard))
+        stack.callback(termios.tcsetattr, keyboard, termios.TCSANOW, termios.tcgetattr(keyboard))
         tty.setcbreak(keyboard)
         loop.add_reader(keyboard, self._key, keyboard)
         stack.callback(loop.remove_reader, keyboard)
 
     def _key(self, keyboard: int) -> None:
-        self.quit |= any(key in QUIT_KEYS for key in os.read(keyboard, KEYS_MAX))
+        keys = b""
+        with suppress(OSError):
+            keys = os.read(keyboard, KEYS_MAX)
+        if not keys:  # the terminal is gone: it would be readable for ever
+            asyncio.get_running_loop().remove_reader(keyboard)
+        self.quit |= not keys or any(key in QUIT_KEYS for key in keys)
