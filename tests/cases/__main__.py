@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import inspect
+import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -127,6 +128,7 @@ def run_folder(folder: Path, pending: Sequence[Pending], runners: str = RUNNERS)
 def main(arguments: Sequence[str]) -> int:
     """The exit code."""
     folder = Path(arguments[0]) if arguments else Path(__file__).parent
+    logging.getLogger().addHandler(logging.NullHandler())  # what a killed product says on its way is not for the reader of the report
     try:
         report = run_folder(folder, read_pending())
     except BadCases as error:
