@@ -1,15 +1,15 @@
-"""Fakes that keep the contracts of the real parts, for tests of connectors, scripts and whole services. They are shipped: a project may use them.
+"""Fakes that keep the contracts of the real parts, for tests of connectors, scripts and whole services. A project may use them too.
 
     ScriptedLogs ◀── produce, truncate, move, PAUSE, CRASH, EOF      (a test)
          └──▶ ScriptedSource ──▶ Intake                              `wiring.Instead(source=logs.source)`
     GatedLake ──▶ the real lake, stopped or failed before a step     `wiring.Instead(lake=lambda lake: GatedLake(lake, gate))`
 
-*Authority.* `ScriptedLogs` is the broker: logs with the exact offsets, holes, starts and identities that a test says, and one reader for each source
-partition and group. `ScriptedSource` owes what every `ports.Source` owes (`tests/contract/`). `GatedLake` decides nothing: it asks a gate before each
-step of a run, in the worker thread of that step; a gate that blocks holds the run, one that raises fails it there.
+*Authority.* `ScriptedLogs` is the broker: logs with the exact offsets, holes, starts and identities that a test says, and one reader for each
+source partition and group. `ScriptedSource` owes what every `ports.Source` owes (`tests/contract/`). `GatedLake` decides nothing: it asks a gate
+before each step of a run, in the worker thread of that step; a gate that blocks holds the run, one that raises fails it there.
 
-*Failure.* Nothing here fails by itself. A sentinel in a log ends or holds its reader: `CRASH` makes it raise `Crashed`, `EOF` makes it return (both end
-a service), `PAUSE` holds it until `ScriptedLogs.go_on`.
+*Failure.* Nothing here fails by itself. A sentinel in a log ends or holds its reader: `CRASH` makes it raise `Crashed`, `EOF` makes it return
+(both end a service), `PAUSE` holds it until `ScriptedLogs.go_on`.
 """
 
 from reactor.testing.lake import Gate, GatedLake, Step

@@ -4,11 +4,13 @@
                                           ▲ scripts, requests                       ▲ gates: held, failed, killed
     ScriptedLogs or a real Kafka ─────────┘                                         OtherTool: plain DuckDB on the same lake
 
-*Facts* are looked at from outside: rows through a DuckDB of another tool, runs, events and positions by SQL on the state. Only "at rest" is asked of
-the engine: nothing is open, due or running, and everybody stands at the end of what it reads. Nothing here sleeps; it waits for conditions.
+*Facts* are looked at from outside: rows through a DuckDB of another tool, runs, events and positions by SQL on the state. Only "at rest" is
+asked of the engine: nothing is open, due or running, and everybody stands at the end of what it reads. Nothing here sleeps; it waits for
+conditions.
 
-*A kill* is as near to a crash as one process gets: the database ends all sessions of the replica first, so nothing more can be written, then its tasks
-are cancelled. What it leaves behind (leases, running runs, files) stays. Waiting for its leases to run out is what `Product.time_passes` is for.
+*A kill* is as near to a crash as one process gets: the database ends all sessions of the replica first, so nothing more can be written, then
+its tasks are cancelled. What it leaves behind (leases, running runs, files) stays. Waiting for its leases to run out is what
+`Product.time_passes` is for.
 """
 
 from tests.harness.gates import Gates, Held

@@ -44,10 +44,8 @@ class OtherTool:
     async def has(self, table: str) -> bool:
         """Whether there is such a table or view, `[schema.]table`."""
         schema, _, name = table.rpartition(".")
-        found = await self.rows(
-            f"SELECT 1 FROM information_schema.tables WHERE table_catalog = 'lake' AND table_schema = '{schema or 'main'}' AND lower(table_name) = lower('{name}')"
-        )
-        return bool(found)
+        where = f"table_catalog = 'lake' AND table_schema = '{schema or 'main'}' AND lower(table_name) = lower('{name}')"
+        return bool(await self.rows(f"SELECT 1 FROM information_schema.tables WHERE {where}"))
 
     async def snapshot(self) -> int:
         """The newest snapshot id."""

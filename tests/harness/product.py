@@ -129,7 +129,8 @@ class Product:
         dying = self.living
         for replica in dying:
             replica.gates.kill()
-        await self._state.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'reactor'")
+        ours = "datname = current_database() AND application_name = 'reactor'"
+        await self._state.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {ours}")
         for replica in dying:
             await replica.die()
 
@@ -241,7 +242,8 @@ class Product:
         names = ("reason", "column", "source", "source_partition", "offset", "key", "value", "headers")
         rows = await self.tool.rows(
             'SELECT reason, "column", source, source_partition, "offset", lower(hex(key)), lower(hex(value)), '
-            f"to_json(list_transform(headers, h -> [h.name, lower(hex(h.value))])) FROM _reactor_quarantine WHERE asset = '{asset}' ORDER BY \"offset\"")
+            "to_json(list_transform(headers, h -> [h.name, lower(hex(h.value))])) "
+            f"FROM _reactor_quarantine WHERE asset = '{asset}' ORDER BY \"offset\"")
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def said(self, event: str, asset: str) -> list[str]:

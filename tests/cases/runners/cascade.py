@@ -20,6 +20,8 @@ FIELDS = {"id", "title", "graph", "do", "expect", "why", "decision", "decision_w
 NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
 SLICED_SOURCE = "-- partitioned daily\n-- materialize ducklake://main/{name}\nSELECT CAST(random() * 1000000 AS INTEGER) AS id"
 CHECKED = {"exit", "names", "meaning"}
+PARTS = re.compile("|".join(["on ", "pipeline$", "no on line$", "append$", "body fails$", "SELECT", "materialize ", ".* holds a NULL id$", *graphs.ANNOTATIONS]))
+"""Of a graph, beside those that say how a run behaves."""
 
 
 def environment() -> AbstractContextManager[Ground]:
@@ -126,7 +128,7 @@ class Cascade:
             replica.gates.fail("stage", graphs.uri(name), RunFailed("it fails"), _number(found[1]))
         elif re.match(r"the run takes ", part):
             self.held[name] = replica.gates.hold("write", graphs.uri(name))
-        elif not re.match(rf"on |pipeline$|no on line$|append$|body fails$|SELECT|materialize |{'|'.join(graphs.ANNOTATIONS)}|.* holds a NULL id$", part):
+        elif not PARTS.match(part):
             raise Unknown(f"runner does not know {part!r}")
 
     # -- what happens
@@ -161,7 +163,8 @@ def _partitioned_alike(graph: Mapping[str, str]) -> dict[str, str]:
     filled = dict(graph)
     for text in graph.values():
         if found := re.search(r"(partitioned \w+) like ([^;]+)", text):
-            filled |= {name: f"{filled[name]}; {found[1]}" for name in re.findall(r"\w+", found[2]) if name in filled and found[1] not in filled[name]}
+            alike = [name for name in re.findall(r"\w+", found[2]) if name in filled and found[1] not in filled[name]]
+            filled |= {name: f"{filled[name]}; {found[1]}" for name in alike}
     return filled
 
 
@@ -255,7 +258,7 @@ STEPS: Sequence[tuple[str, Callable[[Cascade, re.Match[str]], Awaitable[None]]]]
 )
 
 
-# ---------------------------------------------------------------------------------------------------------------- facts: what was got, or what was wanted
+# ---------------------------------------------------------------------------------------------------------------- facts
 
 
 def _names(runs: Sequence[Run], state: str) -> Iterator[str]:
