@@ -7,6 +7,7 @@ Order matters: the lakes' catalogs must exist before their trigger can be made, 
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import socket
@@ -30,7 +31,7 @@ from reactor.domain.assets import LakeTable
 from reactor.domain.scripts import Script
 from reactor.domain.spans import SourcePartition, inbox_of, outbox_of
 from reactor.embedded import running
-from reactor.errors import Outage, UsageError
+from reactor.errors import Outage, StateForbids, UsageError
 from reactor.lake.ducklake import DuckLake
 from reactor.lake.session import InstanceSettings, LakeSettings
 from reactor.lake.split import ArrowSplitter
@@ -40,6 +41,7 @@ from reactor.project import Project
 from reactor.runtime.committing import Committer, ManagedWork
 from reactor.runtime.executor import Executor, Work
 from reactor.runtime.hands import ExternalFeeding, Feeding, QueueFeeding
+from reactor.runtime.identities import refused_identities
 from reactor.runtime.intake import SourceIntake
 from reactor.runtime.loop import Loop
 from reactor.runtime.outages import until_it_answers
@@ -53,6 +55,8 @@ from reactor.telemetry import Telemetry
 
 __all__ = ["Instead", "Parts", "Project", "WallClock", "duck_lake", "inbox_lease", "kafka_connection", "lake_settings", "log_bounds", "opened_service",
            "opened_state", "state_url"]  # fmt: skip
+
+logger = logging.getLogger(__name__)
 
 
 class WallClock:
@@ -148,7 +152,7 @@ async def opened_service(
     """A service that is ready to `run`, and is closed afterwards.
 
     `streams` False: neither topics, outbox nor publishers, for a process that only carries out what was asked for by hand. `only`: these
-    scripts. `telemetry`: whose metrics are counted on. Raises `Outage`, `UsageError`.
+    scripts. `telemetry`: whose metrics are counted on. Raises `Outage`, `UsageError`, `StateForbids`.
     """
     holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
     async with opened_state(project, holder) as state:
@@ -158,12 +162,22 @@ async def opened_service(
             for name, settings in project.settings.lakes.named.items():
                 await state.watch_lake(name, watch_external=settings.watch_external)
                 parts.telemetry.know_lake(name)
-            scripts = [s for s in project.tagged(tags) if not only or s.path in only]
+            scripts = await _loadable(parts, [s for s in project.tagged(tags) if not only or s.path in only], only)
             yield await _service(parts, scripts, streams=streams)
         finally:
             for publisher in parts.publishers:
                 await publisher.close()
             await to_thread.run_sync(lake.close)
+
+
+async def _loadable(parts: Parts, scripts: Sequence[Script], only: Collection[str]) -> Sequence[Script]:
+    """Without those that the state refuses. Raises `StateForbids` for one that was asked for by name."""
+    refused = await refused_identities(parts.state, scripts)
+    for path, why in refused.items():
+        if path in only:
+            raise StateForbids(f"{path} does not run: {why}")
+        logger.error("%s does not run: %s", path, why, extra={"event": "script_refused", "script": path})
+    return [s for s in scripts if s.path not in refused]
 
 
 async def _service(parts: Parts, scripts: Sequence[Script], *, streams: bool) -> Service:
@@ -221,7 +235,8 @@ def _feedings(parts: Parts, loop: Loop, scripts: Sequence[Script], *, streams: b
         )
 
     for tag in {s.header.tag or "" for s in scripts}:
-        for queue in _queues(parts, tag, streams=streams):
+        fired = streams and any(e.kind == "asset" for s in scripts if (s.header.tag or "") == tag for e in s.edges)
+        for queue in _queues(parts, tag, outbox=fired):
             feedings[tag, queue.partition.source] = QueueFeeding(queue, intake(tag))
     for (cluster, tag), topics in _topics(scripts).items() if streams else ():
         group = settings.group_id(cluster) + (f"-{tag}" if tag else "")
@@ -249,11 +264,12 @@ def _topics(scripts: Sequence[Script]) -> Mapping[tuple[str, str], set[str]]:
     return topics
 
 
-def _queues(parts: Parts, tag: str, *, streams: bool) -> Sequence[QueueSource]:
+def _queues(parts: Parts, tag: str, *, outbox: bool) -> Sequence[QueueSource]:
+    """`outbox`: somebody is fired by assets."""
     state, workspace = parts.state, parts.project.settings.workspace
-    inbox = QueueSource(inbox_of(workspace), inbox_lease(tag), parts.holder, state, parts.clock, state.read_inbox, state.inbox_next)
-    outbox = QueueSource(outbox_of(workspace), f"outbox:{tag}", parts.holder, state, parts.clock, state.read_outbox, state.outbox_next)
-    return [inbox, outbox] if streams else [inbox]
+    asked = QueueSource(inbox_of(workspace), inbox_lease(tag), parts.holder, state, parts.clock, state.read_inbox, state.inbox_next)
+    committed = QueueSource(outbox_of(workspace), f"outbox:{tag}", parts.holder, state, parts.clock, state.read_outbox, state.outbox_next)
+    return [asked, committed] if outbox else [asked]
 
 
 def inbox_lease(tag: str) -> str:

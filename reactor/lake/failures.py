@@ -21,12 +21,12 @@ _CONNECTION = (
     'Failed to commit: Failed to execute query "', "Could not establish connection", "Connection error", "Could not connect",
 )  # fmt: skip
 _STORAGE = {
-    "No space left on device": "the disk is full",
-    "Disk quota exceeded": "the disk is full",
-    "max_temp_directory_size": "the disk for temporary files is full",
-    "Read-only file system": "the lake's data path cannot be written",
-    "Permission denied": "the lake's data path cannot be written",
-    "Failed to create directory": "the lake's data path cannot be written",
+    "No space left on device": "the disk is full, make room on it",
+    "Disk quota exceeded": "the disk is full, make room on it",
+    "max_temp_directory_size": "the disk for temporary files is full, make room on it or set [resources] temp_path",
+    "Read-only file system": "the lake's data path cannot be written, make it writable again",
+    "Permission denied": "the lake's data path cannot be written, make it writable again",
+    "Failed to create directory": "the lake's data path cannot be written, make it writable again",
 }
 _AS_WRITTEN = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException, duckdb.SyntaxException, duckdb.NotImplementedException)
 

@@ -50,20 +50,21 @@ class Keep:
         self._lake, self._folder = lake_folder, keep_folder
         if keep_folder.is_relative_to(lake_folder):
             raise UsageError(f"the keep folder {keep_folder} lies inside the lake's data path", hint="orphan cleaning would see its files: put it outside")
-        keep_folder.mkdir(parents=True, exist_ok=True)
         self._prove()
 
     def _prove(self) -> None:
         probe, link = self._lake / f".reactor-probe-{os.getpid()}", self._folder / f".reactor-probe-{os.getpid()}"
         try:
+            self._folder.mkdir(parents=True, exist_ok=True)
             probe.touch()
             os.link(probe, link)
         except OSError as error:
             raise UsageError(f"files of {self._lake} cannot be kept in {self._folder}: {error.strerror}",
                              hint="keep_path must lie outside of the data path, on the same file system") from error
         finally:
-            link.unlink(missing_ok=True)
-            probe.unlink(missing_ok=True)
+            with suppress(OSError):
+                link.unlink(missing_ok=True)
+                probe.unlink(missing_ok=True)
 
     def hold(self, run_id: RunId, tables: Iterable[str], since: float) -> Kept:
         """Link the files that were written into these folders of the lake since then, POSIX seconds. Raises OSError."""

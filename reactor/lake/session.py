@@ -139,7 +139,7 @@ class Instance:
     def _attach(self, name: str, lake: str, text: str, *, secret: bool) -> None:
         settings = self.settings.lakes[lake]
         if settings.folder is not None and not self.settings.read_only:
-            settings.folder.mkdir(parents=True, exist_ok=True)
+            made(settings.folder, f"[lakes.{lake}] data_path")
         options = [f"METADATA_SCHEMA {literal(f'lake_{lake}')}", "DATA_INLINING_ROW_LIMIT 0"]
         options += ["READ_ONLY"] if self.settings.read_only else [f"DATA_PATH {literal(settings.location)}"]
         options += ["META_SECRET 'reactor_postgres'"] if secret else []
@@ -237,6 +237,14 @@ class Instance:
                 self._root.execute(f"DETACH {identifier(name)}")
         with suppress(duckdb.Error):
             self._root.close()
+
+
+def made(folder: Path, setting: str) -> None:
+    """Make a folder, unless it is there. Raises `UsageError`, naming the setting that asks for it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"the folder {folder} cannot be made: {error.strerror}", hint=f"{setting} must name a folder that can be written") from error
 
 
 def leave(cursor: duckdb.DuckDBPyConnection) -> None:

@@ -3,8 +3,8 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -172,16 +172,25 @@ class Shop:
 
     def rows(self, *queries: str) -> list[list[tuple[Any, ...]]]:
         """What a plain DuckDB reads in the lake, all at one time and from nothing that it has seen before."""
+        with self._lake() as connection:
+            connection.execute("BEGIN")
+            return [connection.execute(query).fetchall() for query in queries]
+
+    def change_lake(self, statement: str) -> None:
+        """By hand, in a plain DuckDB."""
+        with self._lake() as connection:
+            connection.execute(statement)
+
+    @contextmanager
+    def _lake(self) -> Iterator[duckdb.DuckDBPyConnection]:
         text, _ = connection_text(self.direct_url)
         quoted = text.replace("'", "''")
         with duckdb.connect(config={"autoinstall_known_extensions": "false", "threads": 1}) as connection:
             for name in ("ducklake", "postgres_scanner"):
                 connection.execute(f"LOAD '{extension_path(name)}'")
-            connection.execute(f"ATTACH 'ducklake:postgres:{quoted}' AS lake (METADATA_SCHEMA 'lake_main', READ_ONLY)")
-            connection.execute("USE lake; SET TimeZone = 'UTC'; BEGIN")
-            found = [connection.execute(query).fetchall() for query in queries]
-            connection.execute("COMMIT; USE memory; DETACH lake")
-            return found
+            connection.execute(f"ATTACH 'ducklake:postgres:{quoted}' AS lake (METADATA_SCHEMA 'lake_main')")
+            connection.execute("USE lake; SET TimeZone = 'UTC'")
+            yield connection
 
     def committed(self, asset: str = "ducklake://main/orders") -> int:
         """Rows that completed runs say they have inserted."""
@@ -284,6 +293,3 @@ class Shop:
 def _differences(ids: Counter[int], orders: OrderTopic) -> str:
     sent = {order.number for order in orders.sent}
     return f"lost {sorted(sent - ids.keys())[:10]}, doubled {[i for i, n in ids.items() if n > 1][:10]}, invented {sorted(ids.keys() - sent)[:10]}"
-
-
-ShopMaker = Callable[..., Shop]
