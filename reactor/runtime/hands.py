@@ -104,6 +104,10 @@ class QueueFeeding:
     queue: QueueSource
     intake: SourceIntake
 
+    async def subscribe(self) -> None:
+        """New subscribers start now, although another replica may read the queue, and know nothing of them, for a long time yet."""
+        await self.intake.subscribe(self.queue.partition, LogBounds(None, 0, await self.queue.end()))
+
     async def read(self, feed: Feed, lo: int, hi: int) -> Sequence[Span]:
         """Events need no split."""
         return await self.queue.read(lo, min(hi, await self.queue.end())) if feed.source_partition == self.queue.partition else ()

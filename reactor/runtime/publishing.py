@@ -82,7 +82,7 @@ class Publishing:
                 backoff_seconds = min(2 * backoff_seconds, BACKOFF_MAX_SECONDS)
 
     async def _hold(self) -> None:
-        position = await self._position()
+        position = await self.subscribe()
         renewed_at = self.clock.now()
         while position is not None:
             if self.clock.now() - renewed_at >= RENEW_SECONDS:
@@ -91,7 +91,8 @@ class Publishing:
                 renewed_at = self.clock.now()
             position = await self._batch(position)
 
-    async def _position(self) -> Position | None:
+    async def subscribe(self) -> Position | None:
+        """Its position; a new publisher starts now."""
         found = (await self.state.load([self.key])).get(self.key)
         if found is None:
             await self.state.insert_positions([NewPosition(self.key, await self.state.outbox_next(), Routing(None).fingerprint, "latest")])

@@ -1,6 +1,6 @@
 """One replica, whole: started, watched, and stopped in order.
 
-start: scripts ─▶ loop ─▶ queues, sources, publishers
+start: scripts ─▶ loop ─▶ new subscribers of queues ─▶ queues, sources, publishers
 stop:  intake ends ─▶ running runs end (at most `drain_seconds`) ─▶ floors are settled ─▶ all is closed
 """
 
@@ -23,6 +23,7 @@ from reactor.runtime.executor import Executor
 from reactor.runtime.hands import ExternalFeeding, Feeding, Hands, QueueFeeding
 from reactor.runtime.health import Probe
 from reactor.runtime.loop import Loop
+from reactor.runtime.outages import until_it_answers
 from reactor.runtime.publishing import Publishing
 from reactor.runtime.supervision import for_ever, periodically
 from reactor.runtime.watching import Liveness, Watcher
@@ -70,16 +71,25 @@ class Service:
             start("watcher", partial(periodically, "watcher", LOOK_SECONDS, watcher.look, anyio.sleep))
             start("halted", partial(periodically, "halted", HALTED_SECONDS, watcher.look_at_halted, anyio.sleep))
             async with anyio.create_task_group() as intake:
-                for name, work in self._readers().items():
-                    self._start(intake, name, work)
-                for publishing in self.publishers:
-                    self._start(intake, f"publisher {publishing.name}", publishing.run)
-                self.ready.set()
+                intake.start_soon(self._begin, intake)
                 await self.stopping.wait()
                 logger.info("stopping: intake ends", extra={"event": "service_draining"})
                 intake.cancel_scope.cancel()
             await self._drain()
             tasks.cancel_scope.cancel()
+
+    async def _begin(self, intake: TaskGroup) -> None:
+        """Whoever is new is subscribed before anything is read that could fire it."""
+        for feeding in self.feedings.values():
+            if isinstance(feeding, QueueFeeding):
+                await until_it_answers(feeding.subscribe)
+        for publishing in self.publishers:
+            await until_it_answers(publishing.subscribe)
+        for name, work in self._readers().items():
+            self._start(intake, name, work)
+        for publishing in self.publishers:
+            self._start(intake, f"publisher {publishing.name}", publishing.run)
+        self.ready.set()
 
     def _readers(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
         """One task for each distinct reader."""
