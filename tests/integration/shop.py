@@ -41,7 +41,7 @@ quiet_seconds = 0.5
 wait_max_seconds = 1.5
 
 [run]
-drain_seconds = 20
+drain_seconds = {drain_seconds}
 timeout_seconds = 60
 
 [resources]
@@ -107,6 +107,7 @@ class Shop:
     orders: OrderTopic
     events: str
     installation: str
+    drain_seconds: float = 20.0
     replicas: list[Served] = field(default_factory=list)
     _asking: asyncio.Runner = field(default_factory=asyncio.Runner)
     _connection: asyncpg.Connection | None = None
@@ -117,7 +118,7 @@ class Shop:
     def connect_by(self, url: str) -> None:
         """Replicas reach the database by this address; the test goes on asking directly."""
         self.write({"reactor.toml": SETTINGS.format(
-            installation=self.installation, url=url, bootstrap_servers=self.orders.bootstrap_servers, events=self.events)})
+            installation=self.installation, url=url, bootstrap_servers=self.orders.bootstrap_servers, events=self.events, drain_seconds=self.drain_seconds)})
 
     # -- the project
 

@@ -15,6 +15,7 @@ from tests.parts.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
+CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 FORGOTTEN = """
 INSERT INTO reactor.run SELECT (jsonb_populate_record(r, jsonb_build_object('id', gen_random_uuid(), 'state', 'running'))).*
   FROM reactor.run r ORDER BY id DESC LIMIT 1
@@ -60,6 +61,20 @@ def test_a_database_that_is_away_at_the_start_and_dies_twice_under_load(shop_on_
             wait_until(lambda: len(shop.orders.sent) > sent + 300, "the load goes on")  # noqa: B023 - waited for within the turn
             own_postgres.start()
             wait_until(lambda: ready(served)[0] == 200, "it is ready again")
+    shop.finish()
+    assert shop.failed_runs() == []
+
+
+def test_sessions_that_are_cut_again_and_again(shop: Shop) -> None:
+    shop.write_all_scripts()
+    served = shop.serve()
+    served.wait_until_ready()
+    with Load(shop.orders):
+        for _ in range(12):
+            before = shop.committed()
+            shop.execute(CUT)
+            shop.wait_until_committed(before + 1)
+            assert not served.ended
     shop.finish()
     assert shop.failed_runs() == []
 
