@@ -1,7 +1,7 @@
 """The comment header and what `check` says: one file in an otherwise sound project, judged by `check_project`."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from reactor.domain.annotations import read_type
@@ -85,35 +85,31 @@ def in_force(script: Script | None, wanted: Facts) -> Iterator[str]:
 
 def held(header: Header, name: str, wanted: Any) -> object:
     """What the header says, in the words of the cases."""
-    target = header.materialize
-    match name:
-        case "materialize":
-            return target and ("manual" if target.strategy == "manual" else target.asset)
-        case "strategy" | "key" | "track" | "latest" | "on_schema_change":
-            value = getattr(target, name)
-            return list(value) if isinstance(value, tuple) else value
-        case "partitioned":
-            return header.partitioned and header.partitioned.kind
-        case "on":
-            return [edge_in_words(edge, given) for edge, given in zip(header.edges, wanted, strict=False)]
-        case "on_count":
-            return len(header.edges)
-        case "retry":
-            return header.retry and {"count": header.retry.count, "delay_seconds": header.retry.delay_seconds}
-        case "freshness_seconds":
-            return header.freshness and header.freshness.window_seconds
-        case "debounce_seconds":
-            return header.debounce and header.debounce.quiet_seconds
-        case "batch":
-            columns = [[column.name, column.type] for column in header.batch or ()]
-            return wanted if columns == [[column, read_type(spelt)] for column, spelt in wanted] else columns
-        case "data_test":
-            return [test_in_words(test) for test in header.data_tests]
-        case "pipeline" | "tag" | "mute" | "use" | "on_failure" | "pre_run" | "macros":
-            value = getattr(header, name)
-            return list(value) if isinstance(value, tuple) else value
-        case _:
-            raise KeyError(name)
+    read = READINGS.get(name)
+    if read is not None:
+        return read(header, wanted)
+    value = getattr(header.materialize if name in OF_THE_TARGET else header, name)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def columns_in_words(header: Header, wanted: Any) -> object:
+    """As the case spells the types, when they are the same types."""
+    columns = [[column.name, column.type] for column in header.batch or ()]
+    return wanted if columns == [[column, read_type(spelt)] for column, spelt in wanted] else columns
+
+
+OF_THE_TARGET = {"strategy", "key", "track", "latest", "on_schema_change"}
+READINGS: dict[str, Callable[[Header, Any], object]] = {
+    "materialize": lambda header, _: (target := header.materialize) and ("manual" if target.strategy == "manual" else target.asset),
+    "partitioned": lambda header, _: header.partitioned and header.partitioned.kind,
+    "on": lambda header, wanted: [edge_in_words(edge, given) for edge, given in zip(header.edges, wanted, strict=False)],
+    "on_count": lambda header, _: len(header.edges),
+    "retry": lambda header, _: header.retry and {"count": header.retry.count, "delay_seconds": header.retry.delay_seconds},
+    "freshness_seconds": lambda header, _: header.freshness and header.freshness.window_seconds,
+    "debounce_seconds": lambda header, _: header.debounce and header.debounce.quiet_seconds,
+    "batch": columns_in_words,
+    "data_test": lambda header, _: [test_in_words(test) for test in header.data_tests],
+}
 
 
 def edge_in_words(edge: Edge, given: Any) -> object:
