@@ -484,6 +484,10 @@ class State(Protocol):
         """
         ...
 
+    async def pauses(self) -> Collection[Consumer]:
+        """The consumers of whom no run is to start."""
+        ...
+
     def commit_lock(self, lake: str, timeout_seconds: float) -> AbstractAsyncContextManager[bool]:
         """The advisory lock around COMMIT; yields False when it timed out (go on: the token keeps the truth)."""
         ...

@@ -41,6 +41,7 @@ class Telemetry:
         self.outbox_oldest = Gauge(
             "reactor_outbox_oldest_timestamp_seconds", "Time of the oldest event that a publisher has not sent; absent when none waits.",
             ["publisher"], registry=r)
+        self.asset_paused = Gauge("reactor_asset_paused", "1 while the asset is paused: its slices gather.", ["asset"], registry=r)
         self.asset_last_success = Gauge("reactor_asset_last_success_timestamp_seconds", "End of the last completed run.", ["asset"], registry=r)
         self.source_events = Counter("reactor_source_events", "Records read.", ["source"], registry=r)
         self.events_settled = Counter("reactor_events_settled", "Records by what became of them.", ["asset", "outcome"], registry=r)
@@ -60,6 +61,7 @@ class Telemetry:
             self.run_duration.labels(asset, outcome)
         for operation in ("insert", "delete"):
             self.rows_written.labels(asset, operation)
+        self.asset_paused.labels(asset)
         for state in ("queued", "running"):
             self.runs.labels(asset, state)
         for state in ("open", "due", "blocked"):

@@ -21,10 +21,14 @@ from reactor.cli.failures import DONE, FAILED, Failure, TimedOut, failure_of
 
 
 class Verb(NamedTuple):
-    """Where a verb is written, and what the list of verbs says of it: nothing is imported for a verb that is not called."""
+    """Where a verb is written, and what the list of verbs says of it: nothing is imported for a verb that is not called.
+
+    `app`: the name of its typer application in that module.
+    """
 
     module: str
     says: str
+    app: str = "app"
 
 
 VERBS: Mapping[str, Verb] = {
@@ -39,6 +43,8 @@ VERBS: Mapping[str, Verb] = {
     "query": Verb("reactor.cli.query", "Look at rows of the lakes."),
     "runs": Verb("reactor.cli.runs", "What has run."),
     "events": Verb("reactor.cli.events", "What was committed, and told."),
+    "pause": Verb("reactor.cli.pause", "Start no more runs of an asset."),
+    "resume": Verb("reactor.cli.pause", "Let a paused asset run again.", "resuming"),
     "positions": Verb("reactor.cli.positions", "How far sources have been read."),
 }
 
@@ -48,11 +54,12 @@ class LateCommand(TyperCommand):
 
     def __init__(self, name: str, found: Verb) -> None:
         super().__init__(name, help=found.says, rich_markup_mode=None)
-        self._module = found.module
+        self._found = found
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - handed through to a class that typer keeps private
         """The context of the real command."""
-        return typer.main.get_command(import_module(self._module).app).make_context(*args, **kwargs)
+        app: typer.Typer = getattr(import_module(self._found.module), self._found.app)
+        return typer.main.get_command(app).make_context(*args, **kwargs)
 
 
 class Verbs(TyperGroup):

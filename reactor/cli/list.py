@@ -14,10 +14,12 @@ from reactor.cli.answers import seen_at, table
 from reactor.cli.call import Call, example, verb, verbs
 from reactor.domain.lineage import Lineage
 from reactor.domain.scripts import Partitioning, Script, ScriptPath
+from reactor.domain.spans import Consumer
 from reactor.errors import ReactorError
 from reactor.opening import opened_state
 from reactor.project import Opened
 from reactor.state import PostgresState
+from reactor.state.pauses import PauseRecord
 
 app = verbs()
 
@@ -27,7 +29,7 @@ LOOK_SECONDS_MAX = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ScriptLine:
-    """A script. `state`: `active`, `inactive` (it waits for a feature) or `refused`; `why` says so. `asset`: what it makes."""
+    """A script. `state`: `active`, `paused`, `inactive` (it waits for a feature) or `refused`; `why` says so. `asset`: what it makes."""
 
     script: str
     state: str
@@ -42,7 +44,10 @@ class ScriptLine:
 
 @dataclass(frozen=True, slots=True)
 class AssetLine:
-    """A table that a script makes, and what the state knows of it. Rows are those of the last run; `blocked`: slices that wait."""
+    """A table that a script makes, and what the state knows of it. Rows are those of the last run; `blocked`: slices that wait.
+
+    `paused`: its slices gather until `reactor resume`.
+    """
 
     asset: str
     scripts: Sequence[str]
@@ -53,14 +58,16 @@ class AssetLine:
     materialized: int = 0
     failed: int = 0
     blocked: Sequence[str] = ()
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the state knows: lines by asset, and blocked slices by consumer."""
+    """What the state knows: lines by asset, blocked slices and pauses by consumer."""
 
     assets: Mapping[str, AssetLine] = field(default_factory=dict)
     blocked: Mapping[str, Collection[str]] = field(default_factory=dict)
+    paused: Mapping[Consumer, PauseRecord] = field(default_factory=dict)
 
 
 @app.command(name="list", epilog=example("reactor list --json"))
@@ -72,25 +79,35 @@ def list_all(call: Call) -> None:
     """
     opened = call.open()
     known = call.run(_known(call, opened))
-    scripts = script_lines(opened)
+    scripts = script_lines(opened, known.paused)
     assets = asset_lines(opened.checked.lineage, known)
     call.answer({"scripts": scripts, "assets": assets}, lambda: _shown(scripts, assets))
 
 
-def script_lines(opened: Opened) -> Sequence[ScriptLine]:
+def script_lines(opened: Opened, paused: Mapping[Consumer, PauseRecord]) -> Sequence[ScriptLine]:
     """Every script, also one that does not run, by path."""
     refused = [ScriptLine(path, "refused", why) for path, why in opened.checked.refused.items()]
     lineage = opened.checked.lineage
-    found = [_script_line(script, opened.checked.inactive.get(path, ()), lineage.downstream(path)) for path, script in lineage.scripts.items()]
+    found = [
+        _script_line(script, opened.checked.inactive.get(path, ()), lineage.downstream(path), paused.get(Consumer(script.consumer)))
+        for path, script in lineage.scripts.items()]
     return sorted([*refused, *found], key=lambda line: line.script)
 
 
-def _script_line(script: Script, waits: Sequence[str], fires: Sequence[ScriptPath]) -> ScriptLine:
+def _script_line(script: Script, waits: Sequence[str], fires: Sequence[ScriptPath], paused: PauseRecord | None) -> ScriptLine:
     target = script.header.materialize
+    state = "inactive" if waits else "paused" if paused else "active"
     return ScriptLine(
-        script.path, "inactive" if waits else "active", waits, script.header.tag, target.asset if target else None,
+        script.path, state, waits or spoken_pause(paused), script.header.tag, target.asset if target else None,
         target.strategy if target else None, spoken(script.header.partitioned), [edge.uri or edge.kind for edge in script.edges], fires,
     )
+
+
+def spoken_pause(paused: PauseRecord | None) -> Sequence[str]:
+    """`paused by ada since 2026-06-20T07:00:00Z: upstream is being repaired`; nothing for what is not paused."""
+    if paused is None:
+        return ()
+    return (f"paused by {paused.actor} since {seen_at(paused.paused_at)}" + (f": {paused.reason}" if paused.reason else ""),)
 
 
 def spoken(partitioning: Partitioning | None) -> str | None:
@@ -107,7 +124,7 @@ def asset_lines(lineage: Lineage, known: Known) -> Sequence[AssetLine]:
         scripts, of_state = lineage.producers.get(asset, ()), known.assets.get(asset, AssetLine(asset, ()))
         lines.append(AssetLine(
             asset, scripts, of_state.snapshot_id, of_state.rows_inserted, of_state.rows_deleted, of_state.updated_at, of_state.materialized,
-            of_state.failed, sorted(known.blocked.get(asset, ()))))
+            of_state.failed, sorted(known.blocked.get(asset, ())), Consumer(asset) in known.paused))
     return lines
 
 
@@ -133,7 +150,7 @@ async def asked(state: PostgresState) -> Known:
     blocked: defaultdict[str, set[str]] = defaultdict(set)
     for key, position in (await state.positions()).items():
         blocked[key.consumer] |= {asset_partition for asset_partition, offset in position.fences.items() if offset < position.floor}
-    return Known(assets, blocked)
+    return Known(assets, blocked, await state.pauses())
 
 
 def _shown(scripts: Sequence[ScriptLine], assets: Sequence[AssetLine]) -> RenderableType:
@@ -143,7 +160,8 @@ def _shown(scripts: Sequence[ScriptLine], assets: Sequence[AssetLine]) -> Render
     if not assets:
         return first
     second = table(
-        ["asset", "snapshot", "inserted", "deleted", "updated", "slices", "failed", "blocked"],
-        ((a.asset, a.snapshot_id, a.rows_inserted, a.rows_deleted, seen_at(a.updated_at), a.materialized, a.failed, ", ".join(a.blocked)) for a in assets),
+        ["asset", "snapshot", "inserted", "deleted", "updated", "slices", "failed", "blocked", "paused" if any(a.paused for a in assets) else ""],
+        ((a.asset, a.snapshot_id, a.rows_inserted, a.rows_deleted, seen_at(a.updated_at), a.materialized, a.failed, ", ".join(a.blocked),
+          "paused" if a.paused else "") for a in assets),
         right={"snapshot", "inserted", "deleted", "slices", "failed"})
     return Group(first, "", second)

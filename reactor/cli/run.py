@@ -20,6 +20,7 @@ from reactor.cli.call import Call, actor, example, verb, verbs
 from reactor.cli.compile import named_slice
 from reactor.cli.database import at_hand
 from reactor.cli.failures import DONE
+from reactor.cli.list import spoken_pause
 from reactor.cli.runs import spoken_drift
 from reactor.cli.serve import log_form
 from reactor.domain.runs import RunId
@@ -116,6 +117,7 @@ class Asking:
     async def run(self, *, wait: bool) -> Mapping[str, Json] | str:
         """The outcome; without waiting, the event id that its runs will name."""
         async with opened_state(self.project) as state:
+            await self._refuse_paused(state)
             await self._refuse_materialized(state)
             served = await self._is_served(state)
             r = self.request
@@ -138,6 +140,11 @@ class Asking:
     def project(self) -> Project:
         """Whose script it is."""
         return self.opened.project
+
+    async def _refuse_paused(self, state: PostgresState) -> None:
+        """FH-2: it would wait until somebody resumes the asset."""
+        if paused := (await state.pauses()).get(Consumer(self.request.script.consumer)):
+            raise StateForbids(f"{paused.consumer} is {''.join(spoken_pause(paused))}", hint=f"reactor resume {paused.consumer}")
 
     async def _refuse_materialized(self, state: PostgresState) -> None:
         """PT-10: an append would have the slice twice."""

@@ -4,7 +4,7 @@
     tick ──────────────────────▶ lane.choose ◀──────┘──▶ StartRun ──▶ (runtime) ──▶ outcome ─▶ ledger: committed, put back, blocked
 
 A *feed* is read by one shared reader, which never seeks back; its head is kept here. A lane's ledger is attached to it, or detached and
-read by a reader of its own up to it (`ledger`, `reading`). Who holds more than its share of `open_bytes_max` is detached; when nobody is
+read by a reader of its own up to it (`ledger`, `reading`). Who holds more than its share of the `room` is detached; when nobody is
 attached the feed is paused. Revoked feeds are parked: what comes straight back keeps its spans, if what is stored is what was believed.
 
 Only `tick` starts anything, so whatever was offered together is judged together. Edits (`commit.md` 5): a ledger goes on by its stored
@@ -14,7 +14,7 @@ routing; once every stream stands at the floor the new one is switched to, at mo
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from reactor.core.edits import Edits
 from reactor.core.effects import (
@@ -39,13 +39,12 @@ from reactor.core.feeds import Feeds
 from reactor.core.lanes import Lane, Limits, Running
 from reactor.core.ledger import Ledger
 from reactor.core.reading import OwnReaders, Producers, route, wake_blocked
+from reactor.core.room import Room
 from reactor.domain.scripts import Script
 from reactor.domain.spans import Consumer, Position, PositionKey, Span
 
 REFUSED_DELAY_MIN_SECONDS, REFUSED_DELAY_MAX_SECONDS = 0.05, 5.0
 DEFERRED_SECONDS = 0.5
-HARD_FACTOR = 1.25
-"""Over `open_bytes_max` the oldest slice becomes due; over this many times it, the lanes that hold most are detached."""
 
 
 class Engine:
@@ -61,8 +60,7 @@ class Engine:
         self._edits, self._own = Edits(), OwnReaders()
         self._dirty: dict[Consumer, Lane] = {}
         self._agenda: list[tuple[float, Consumer]] = []
-        self._sizes: dict[Consumer, int] = {}
-        self._size_bytes = 0
+        self._room = Room(limits)
         self._tickets = self._loads = 0
         self._settle_at = 0.0
 
@@ -81,6 +79,7 @@ class Engine:
             lane = self.lanes.get(consumer)
             if lane is None or lane.tag != (script.header.tag or ""):
                 lane = self.lanes[consumer] = Lane(script, self.limits)
+                lane.paused = consumer in self._room.paused
             elif lane.script != script:
                 lane.set_script(script)
                 for blocked in (b for ledger in lane.ledgers.values() for b in ledger.blocked.values()):
@@ -92,6 +91,23 @@ class Engine:
             for feed in self.feeds.heads for lane in self.feeds.listeners(feed) if feed.source_partition not in lane.ledgers
         )
         return [Load(keys)] if keys else []
+
+    def pause(self, consumers: Collection[Consumer]) -> list[Effect]:
+        """These and no others start no run, until it is called again: their slices gather. A run that is in flight ends."""
+        self._room.paused = frozenset(consumers)
+        effects: list[Effect] = []
+        for lane in self.lanes.values():
+            if lane.paused != (lane.consumer in consumers):
+                lane.paused = not lane.paused
+                self._touch(lane)
+                effects += self._shed(lane)
+        return effects
+
+    def _shed(self, lane: Lane) -> list[Effect]:
+        """A paused lane that holds more than its share forgets what it has read, and reads it again."""
+        if not self._room.is_to_shed(lane):
+            return []
+        return self.reload([ledger.key for ledger in lane.ledgers.values() if not ledger.parked])
 
     # -- assignment
 
@@ -178,7 +194,7 @@ class Engine:
         effects: list[Effect] = []
         for lane, ledger in self.feeds.ledgers(feed):
             routed = route(lane, ledger, span, self._producers)
-            if routed is None or self._over(lane):
+            if routed is None or self._room.is_over(lane):
                 ledger.detach()
             if routed is not None:
                 effects += routed.skipped
@@ -195,18 +211,6 @@ class Engine:
             self._touch(lane)
         return effects
 
-    def _over(self, lane: Lane) -> bool:
-        if len(lane.debouncer) >= self.limits.open_slices_max:
-            return True
-        if self._size_bytes <= self.limits.open_bytes_max * HARD_FACTOR:
-            return False
-        holders = sum(1 for size in self._sizes.values() if size)
-        return lane.size_bytes * holders >= self._size_bytes
-
-    def _has_room(self, lane: Lane) -> bool:
-        few = len(lane.debouncer) <= self.limits.open_slices_max // 2
-        return few and self._size_bytes <= self.limits.open_bytes_max and lane.size_bytes <= self.limits.open_bytes_max // 4
-
     # -- time
 
     def tick(self, now: float) -> list[Effect]:
@@ -222,7 +226,7 @@ class Engine:
         while self._dirty:
             _, lane = self._dirty.popitem()
             effects += self._advance(lane, now)
-        if self._size_bytes > self.limits.open_bytes_max:
+        if self._room.is_short:
             effects += self._make_room(now)
         return effects
 
@@ -273,15 +277,15 @@ class Engine:
         head = self.feeds.heads.get(feed)
         if head is None or self._edits.stopped(lane, ledger):
             return []
-        read = self._own.ask(lane, ledger, head, now, self._ticket(), room=self._has_room(lane))
+        read = self._own.ask(lane, ledger, head, now, self._ticket(), room=self._room.is_there_for(lane))
         return [*([read] if read else []), *self.feeds.release(feed)]
 
     def _make_room(self, now: float) -> list[Effect]:
         """All together hold too much: the slice that waits longest is due now."""
-        found = [(oldest[1], lane, oldest[0]) for lane in self.lanes.values() if (oldest := lane.debouncer.oldest_open())]
-        if not found:
+        found = self._room.oldest_open(self.lanes.values())
+        if found is None:
             return []
-        _, lane, asset_partition = min(found, key=lambda f: f[0])
+        lane, asset_partition = found
         lane.debouncer.make_due(asset_partition, now)
         return self._advance(lane, now)
 
@@ -290,9 +294,7 @@ class Engine:
         self._resize(lane)
 
     def _resize(self, lane: Lane) -> None:
-        size = lane.size_bytes if self.lanes.get(lane.consumer) is lane else 0
-        self._size_bytes += size - self._sizes.get(lane.consumer, 0)
-        self._sizes[lane.consumer] = size
+        self._room.resize(lane.consumer, lane.size_bytes if self.lanes.get(lane.consumer) is lane else 0)
 
     def _ticket(self) -> Ticket:
         self._tickets += 1
@@ -324,7 +326,7 @@ class Engine:
                 else:
                     lane.failed(running, now)
         self._touch(lane)
-        return effects
+        return effects + self._shed(lane)
 
     def _refused(self, lane: Lane, running: Running, refused: Refused, now: float) -> list[Effect]:
         """commit.md 5: decide from what is stored, not from the error."""

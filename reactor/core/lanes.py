@@ -2,7 +2,8 @@
 
 At most one run at a time; no overtaking inside a stream: a failed run blocks its slice, retries it, or gives it up in a commit. An append
 that reads `batch` takes all due slices of the lane at once (all or none; if that fails each is tried alone), every other strategy one.
-What is put back stays due; a slice may be held for a while (retry delay, a lease held elsewhere), the others go on.
+What is put back stays due; a slice may be held for a while (retry delay, a lease held elsewhere), the others go on. While the lane is
+paused nothing starts: slices gather, within the share of memory that `engine` leaves to paused lanes, and what is blocked stays so.
 """
 
 from __future__ import annotations

@@ -94,10 +94,10 @@ class OwnReaders:
         self._out: dict[Ticket, _Out] = {}
 
     def ask(self, lane: Lane, ledger: Ledger, shared_head: int, now: float, ticket: Ticket, *, room: bool) -> ReadRange | None:
-        """The next read that this ledger needs: of a blocked stream whose time has come, else of the detached ledger."""
+        """The next read that this ledger needs: of a blocked stream whose time has come (unless the lane is paused), else of the detached ledger."""
         if ledger.parked or any(out.ledger is ledger for out in self._out.values()):
             return None
-        for d, blocked in ledger.blocked.items():
+        for d, blocked in ledger.blocked.items() if not lane.paused else ():
             if blocked.catchup is None and blocked.retry_at <= now:
                 blocked.catchup = Catchup(ledger.head)
             waits = d in ledger.open or (ledger.inflight is not None and d in ledger.inflight.taken)

@@ -1,6 +1,6 @@
 """One replica, whole: started, watched, and stopped in order.
 
-start: scripts ─▶ loop ─▶ new subscribers of queues ─▶ queues, sources, publishers
+start: scripts ─▶ loop ─▶ new subscribers of queues ─▶ what is paused ─▶ queues, sources, publishers
 stop:  intake ends ─▶ running runs end (at most `drain_seconds`) ─▶ floors are settled ─▶ all is closed
 """
 
@@ -24,6 +24,7 @@ from reactor.runtime.hands import ExternalFeeding, Feeding, Hands, QueueFeeding
 from reactor.runtime.health import Probe
 from reactor.runtime.loop import Loop
 from reactor.runtime.outages import until_it_answers
+from reactor.runtime.pausing import Pausing
 from reactor.runtime.publishing import Publishing
 from reactor.runtime.supervision import for_ever, periodically
 from reactor.runtime.watching import Liveness, Watcher
@@ -31,7 +32,7 @@ from reactor.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
-HEARTBEAT_SECONDS, LOOK_SECONDS, HALTED_SECONDS = 5.0, 2.0, 10.0
+HEARTBEAT_SECONDS, LOOK_SECONDS, HALTED_SECONDS, PAUSES_SECONDS = 5.0, 2.0, 10.0, 1.0
 SETTLE_AT_STOP_SECONDS = 5.0
 
 
@@ -71,20 +72,22 @@ class Service:
             start("watcher", partial(periodically, "watcher", LOOK_SECONDS, watcher.look, anyio.sleep))
             start("halted", partial(periodically, "halted", HALTED_SECONDS, watcher.look_at_halted, anyio.sleep))
             async with anyio.create_task_group() as intake:
-                intake.start_soon(self._begin, intake)
+                intake.start_soon(self._begin, intake, Pausing(self.loop, self.state))
                 await self.stopping.wait()
                 logger.info("stopping: intake ends", extra={"event": "service_draining"})
                 intake.cancel_scope.cancel()
             await self._drain()
             tasks.cancel_scope.cancel()
 
-    async def _begin(self, intake: TaskGroup) -> None:
-        """Whoever is new is subscribed before anything is read that could fire it."""
+    async def _begin(self, intake: TaskGroup, pausing: Pausing) -> None:
+        """Whoever is new is subscribed before anything is read that could fire it, and who is paused is known before it could run."""
         for feeding in self.feedings.values():
             if isinstance(feeding, QueueFeeding):
                 await until_it_answers(feeding.subscribe)
         for publishing in self.publishers:
             await until_it_answers(publishing.subscribe)
+        await until_it_answers(pausing.look)
+        self._start(intake, "pauses", partial(periodically, "pauses", PAUSES_SECONDS, pausing.look, anyio.sleep))
         for name, work in self._readers().items():
             self._start(intake, name, work)
         for publishing in self.publishers:

@@ -36,13 +36,14 @@ class Liveness(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LaneGlance:
-    """One lane at a moment. `oldest_due_at`: POSIX seconds, None when nothing is due."""
+    """One lane at a moment. `oldest_due_at`: POSIX seconds, None when nothing is due, or it waits because somebody has paused the lane."""
 
     running: bool
     slices_open: int
     slices_due: int
     slices_blocked: int
     oldest_due_at: float | None
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,8 @@ def glance(engine: Engine, now: float) -> Glance:
         slices_open, slices_due = lane.debouncer.counts
         blocked = {d for ledger in lane.ledgers.values() for d in ledger.blocked}
         due = lane.debouncer.take_due(now)
-        lanes[str(lane.consumer)] = LaneGlance(lane.running is not None, slices_open, slices_due, len(blocked), min(due.values(), default=None))
+        oldest_due_at = None if lane.paused else min(due.values(), default=None)
+        lanes[str(lane.consumer)] = LaneGlance(lane.running is not None, slices_open, slices_due, len(blocked), oldest_due_at, lane.paused)
     lows = {feed: min((ledger.low for _, ledger in engine.feeds.ledgers(feed)), default=0) for feed in engine.feeds.heads}
     return Glance(lanes, lows)
 
@@ -95,6 +97,7 @@ class Watcher:
         for consumer, lane in seen.lanes.items():
             t.runs.labels(consumer, "running").set(int(lane.running))
             t.runs.labels(consumer, "queued").set(lane.slices_due)
+            t.asset_paused.labels(consumer).set(int(lane.paused))
             for state, n in (("open", lane.slices_open), ("due", lane.slices_due), ("blocked", lane.slices_blocked)):
                 t.slices.labels(consumer, state).set(n)
             if lane.oldest_due_at is not None:

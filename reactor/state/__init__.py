@@ -7,6 +7,7 @@ events commit in one transaction. Who says what:
 - `run`: how a run ended. COMMIT's answer is not asked; `verdict` is.
 - `outbox`, `inbox`: what happened and what was asked for, each numbered without gaps by its row of `queue`.
 - `lease`: who does a job that one replica does at a time. It saves work; the tokens keep the truth.
+- `pause`: whose runs are not to start. It is obeyed by who asks; a commit under way does not look at it.
 
 One idea. A row that guards something carries `last_run`, the last run or operation that changed it. A commit names the token it believes:
 equal, then what it believes is what is stored; else `RF001`, and nothing is written. Decided only by `update … where`, never by a select.

@@ -10,6 +10,7 @@ from reactor.state.lakes import Lakes
 from reactor.state.leases import Leases
 from reactor.state.listing import Listing
 from reactor.state.outbox import Outbox
+from reactor.state.pauses import Pauses
 from reactor.state.positions import Positions
 from reactor.state.runs import Runs
 
@@ -17,7 +18,7 @@ POOL_SIZE_MAX = 10
 """Connections of one replica, those of the commit locks aside."""
 
 
-class PostgresState(Positions, Runs, Outbox, Inbox, Leases, Lakes, Listing):
+class PostgresState(Positions, Runs, Outbox, Inbox, Leases, Pauses, Lakes, Listing):
     """`ports.State` on PostgreSQL."""
 
     @classmethod

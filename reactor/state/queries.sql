@@ -177,6 +177,16 @@ select r.id as run_id, r.root_run_id, r.script, r.asset, r.lake, r.partition, r.
  where i.event_id = $1 order by r.created_at
 
 
+-- name: pause
+insert into reactor.pause (workspace, consumer, reason, actor) values ($1, $2, $3, $4) on conflict do nothing returning consumer
+
+-- name: resume
+delete from reactor.pause where workspace = $1 and consumer = $2 returning consumer
+
+-- name: list_pauses
+select consumer, reason, actor, paused_at from reactor.pause where workspace = $1 order by consumer
+
+
 -- name: list_runs
 select r.id as run_id, r.root_run_id, r.script, r.asset, r.lake, r.partition, r.state, r.reason, r.attempt, r.actor, r.replica, r.snapshot_id,
     r.rows_inserted, r.rows_deleted, r.error, r.fired_at, r.created_at, r.finished_at

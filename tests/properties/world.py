@@ -421,6 +421,11 @@ class World:
     def restored(self, x: Replica, _p: int) -> None:
         x.todo += x.engine.forget_all()
 
+    def pause(self, x: Replica, _p: int) -> None:
+        """Somebody pauses the asset, or resumes it; replicas hear of it at different times."""
+        paused = any(lane.paused for lane in x.engine.lanes.values())
+        x.todo += x.engine.pause([] if paused else list(x.engine.lanes))
+
     def crash(self, x: Replica, _p: int) -> None:
         self.replicas[self.replicas.index(x)] = Replica(self, self.some())
 
@@ -511,8 +516,8 @@ class World:
 
 
 ACTS = (
-    ["read", "work", "race", "fail", "late", "reload", "restored", "crash", "join", "leave", "arrive", "backup", "restore", "reset", "recreate", "edit", "deploy"],
-    [30, 70, 4, 5, 6, 4, 1, 2, 4, 3, 2, 2, 0.7, 0.7, 0.3, 1, 2],
+    ["read", "work", "race", "fail", "late", "reload", "restored", "pause", "crash", "join", "leave", "arrive", "backup", "restore", "reset", "recreate", "edit", "deploy"],
+    [30, 70, 4, 5, 6, 4, 1, 1, 2, 4, 3, 2, 2, 0.7, 0.7, 0.3, 1, 2],
 )
 
 
