@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 from uuid import UUID
 
+from reactor.domain.decisions import Decision
 from reactor.domain.events import AssetUpdated, RunRequested
 from reactor.domain.runs import PartitionCounts, RunId, RunState, Strategy, Trigger, UpstreamSnapshot
 from reactor.domain.scripts import Routing, Script
@@ -336,6 +337,7 @@ class NewRun:
     """The run row, written before the lake transaction begins. `partitions` in the order of the slices of the order, as the counts.
 
     `joins`: arrivals that the run uses up, as (asset partition, event id). `timings`: seconds by stage, as far as they are known by then.
+    `decisions`: what it carries out, for the decision log.
     """
 
     run_id: RunId
@@ -353,6 +355,7 @@ class NewRun:
     drift: Drift = field(default_factory=Drift)
     joins: Sequence[tuple[str, str]] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
+    decisions: Sequence[Decision] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,7 +443,7 @@ class State(Protocol):
         ...
 
     async def insert_run(self, run: NewRun) -> None:
-        """State `running`, with its claims."""
+        """State `running`, with its claims; its decisions name it from the same transaction on."""
         ...
 
     async def complete(self, run_id: RunId, counts: Sequence[PartitionCounts]) -> None:
@@ -467,6 +470,14 @@ class State(Protocol):
 
         `final`: no retry follows, the asset partitions become `failed` (snapshot and rows of the last good run stay).
         """
+        ...
+
+    async def write_decisions(self, decisions: Sequence[Decision]) -> None:
+        """Insert those that are absent; of those that wait, what is newer."""
+        ...
+
+    async def purge_decisions(self, days: int, limit: int) -> int:
+        """Drop at most `limit` of those that are older; how many it were."""
         ...
 
     async def heartbeat(self) -> None:

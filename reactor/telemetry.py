@@ -16,6 +16,8 @@ from typing import Literal, TextIO
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
+from reactor.domain.decisions import ROUTER_SKIPS
+
 SETTLED = ("committed", "filtered", "duplicate", "quarantined", "tombstone", "skewed")
 REFUSALS = ("token", "conflict")
 RUN_OUTCOMES = ("completed", "failed", "aborted")
@@ -66,8 +68,9 @@ class Telemetry:
             self.runs.labels(asset, state)
         for state in ("open", "due", "blocked"):
             self.slices.labels(asset, state)
-        for outcome in ("dispatched", "joined", "skipped"):
-            self.decisions.labels(asset, outcome, "")
+        self.decisions.labels(asset, "dispatched", "")
+        for reason in ROUTER_SKIPS:
+            self.decisions.labels(asset, "skipped", reason)
 
     def know_lake(self, lake: str) -> None:
         """Label sets of a lake start at 0."""

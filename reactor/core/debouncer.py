@@ -106,6 +106,13 @@ class Debouncer:
             heapq.heappop(self._agenda)
         return self._agenda[0][0] if self._agenda else None
 
+    def due_at(self, asset_partition: str) -> float | None:
+        """When a slice is due, or since when; None: nothing waits."""
+        if asset_partition in self._due:
+            return self._due[asset_partition]
+        s = self._open.get(asset_partition)
+        return s.due_at if s else None
+
     def oldest_open(self) -> tuple[str, float] | None:
         """The open slice that waits longest, and since when."""
         return min(((d, s.first_at) for d, s in self._open.items()), key=lambda item: item[1], default=None)

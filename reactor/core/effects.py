@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, NewType
 
+from reactor.domain.decisions import Decision
 from reactor.domain.scripts import Script
 from reactor.domain.spans import Consumer, Piece, Position, PositionClaim, PositionKey, SourcePartition, Span, Token
 
@@ -25,10 +26,11 @@ class Feed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunSlice:
-    """One asset partition of a run: (source partition, to, pieces) of each source partition that feeds it."""
+    """One asset partition of a run: (source partition, to, pieces) of each source partition that feeds it. `due_at`: since when it was due."""
 
     asset_partition: str
     parts: tuple[tuple[SourcePartition, int, tuple[Piece, ...]], ...]
+    due_at: float | None = None
 
 
 # -- effects
@@ -125,15 +127,13 @@ class CommitPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
-    """An event that starts no run of this script, and why (conventions 11)."""
+class Decided:
+    """What became of a span for one lane (DP-12). Not answered."""
 
-    consumer: Consumer
-    event_id: str
-    reason: str
+    decisions: tuple[Decision, ...]
 
 
-Effect = StartRun | WriteAgain | Discard | Settle | Load | SwitchRouting | ReadRange | Pause | Resume | CommitPosition | Skipped
+Effect = StartRun | WriteAgain | Discard | Settle | Load | SwitchRouting | ReadRange | Pause | Resume | CommitPosition | Decided
 
 
 # -- inputs

@@ -38,7 +38,7 @@ from reactor.core.effects import (
 from reactor.core.feeds import Feeds
 from reactor.core.lanes import Lane, Limits, Running
 from reactor.core.ledger import Ledger
-from reactor.core.reading import OwnReaders, Producers, route, wake_blocked
+from reactor.core.reading import OwnReaders, Producers, accept, route, wake_blocked
 from reactor.core.room import Room
 from reactor.domain.scripts import Script
 from reactor.domain.spans import Consumer, Position, PositionKey, Span
@@ -197,10 +197,8 @@ class Engine:
             if routed is None or self._room.is_over(lane):
                 ledger.detach()
             if routed is not None:
-                effects += routed.skipped
                 wake_blocked(lane, ledger, routed, now)
-                accepted = ledger.take(head, span.hi, routed.pieces)
-                lane.accept(accepted, routed.windows, lane.window(feed.source_partition.source), span.arrived_at)
+                effects += accept(lane, ledger, ledger.take(head, span.hi, routed.pieces), routed, span.arrived_at)
             self._touch(lane)
         return effects + self.feeds.hold(feed)
 
@@ -278,7 +276,7 @@ class Engine:
         if head is None or self._edits.stopped(lane, ledger):
             return []
         read = self._own.ask(lane, ledger, head, now, self._ticket(), room=self._room.is_there_for(lane))
-        return [*([read] if read else []), *self.feeds.release(feed)]
+        return read + self.feeds.release(feed)
 
     def _make_room(self, now: float) -> list[Effect]:
         """All together hold too much: the slice that waits longest is due now."""

@@ -72,6 +72,7 @@ class Lane:
         self._windows = {e.uri: window_of(e, script.header.debounce, self.limits) for e in script.edges}
         self.fired_by = frozenset(e.uri for e in script.edges if e.kind == "asset")
         self.streams = frozenset(e.uri for e in script.streams)
+        self.muted = script.muted
 
     @property
     def tag(self) -> str:
@@ -118,13 +119,14 @@ class Lane:
             if inflight is not None:
                 started.append((ledger, inflight))
         self.running = running = Running(ticket, asset_partitions, tuple(ledger for ledger, _ in started))
+        slices = tuple(
+            RunSlice(
+                d, tuple((ledger.key.source_partition, i.taken[d][1], i.taken[d][0]) for ledger, i in started if d in i.taken), self.debouncer.due_at(d))
+            for d in asset_partitions
+        )
         for d in asset_partitions:
             self.debouncer.remove(d)
             self._holds.pop(d, None)
-        slices = tuple(
-            RunSlice(d, tuple((ledger.key.source_partition, i.taken[d][1], i.taken[d][0]) for ledger, i in started if d in i.taken))
-            for d in asset_partitions
-        )
         return running, slices, tuple(i.claim for _, i in started)
 
     def start_settle(self, ticket: Ticket) -> tuple[Running, tuple[PositionClaim, ...]] | None:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from reactor.core.debouncer import AT_ONCE, Window
-from reactor.core.effects import Effect, Feed, RangeRead, ReadRange, Skipped, Ticket
+from reactor.core.decisions import Waiting, dispatched
+from reactor.core.effects import Decided, Effect, Feed, RangeRead, ReadRange, Ticket
 from reactor.core.lanes import Lane
 from reactor.core.ledger import Accepted, Catchup, Ledger, Pieces
 from reactor.core.router import Skip, targets
+from reactor.domain.decisions import Decision
 from reactor.domain.events import AssetUpdated, RunRequested
 from reactor.domain.scripts import Partitioning, Routing
 from reactor.domain.spans import Piece, Span
@@ -30,7 +32,7 @@ class Routed:
 
     pieces: Pieces
     windows: Mapping[str, frozenset[Window]]
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[Decision, ...] = ()
 
 
 _routing = lru_cache(maxsize=4096)(Routing.parse)
@@ -50,15 +52,15 @@ def route(lane: Lane, ledger: Ledger, span: Span, producers: Producers) -> Route
 def _route_events(lane: Lane, own: Partitioning | None, span: Span, producers: Producers) -> Routed:
     events: defaultdict[str, list[AssetUpdated | RunRequested]] = defaultdict(list)
     windows: defaultdict[str, set[Window]] = defaultdict(set)
-    skipped: list[Skipped] = []
+    skipped: list[Decision] = []
     for event in span.events:
         if isinstance(event, RunRequested):
             found: tuple[str, ...] = (event.partition,) if event.script == lane.script.path else ()
             window = AT_ONCE
-        elif isinstance(event, AssetUpdated) and event.changed and event.asset in lane.fired_by:
-            to = targets(lane.script, own, event, producers.get(event.asset))
+        elif isinstance(event, AssetUpdated) and (event.asset in lane.fired_by or event.asset in lane.muted):
+            to = _targets(lane, own, event, producers)
             if isinstance(to, Skip):
-                skipped.append(Skipped(lane.consumer, event.event_id, to.reason))
+                skipped.append(_skipped(lane, span, event, to.reason))
                 continue
             found, window = to, lane.window(event.asset)
         else:
@@ -70,6 +72,31 @@ def _route_events(lane: Lane, own: Partitioning | None, span: Span, producers: P
         d: Piece(es[0].offset, es[-1].offset + 1, sum(e.rows for e in es), sum(e.size_bytes for e in es), tuple(es)) for d, es in events.items()
     }
     return Routed(pieces, {d: frozenset(ws) for d, ws in windows.items()}, tuple(skipped))
+
+
+def _targets(lane: Lane, own: Partitioning | None, event: AssetUpdated, producers: Producers) -> tuple[str, ...] | Skip:
+    if event.asset in lane.muted:
+        return Skip("muted")
+    return targets(lane.script, own, event, producers.get(event.asset)) if event.changed else Skip("unchanged")
+
+
+def _skipped(lane: Lane, span: Span, event: AssetUpdated, reason: str) -> Decision:
+    return Decision(
+        lane.consumer, lane.script.path, span.source_partition, event.offset, event.offset + 1, event.partition, "skipped", reason, event.event_id,
+        event.asset)
+
+
+def accept(lane: Lane, ledger: Ledger, accepted: Accepted, routed: Routed, at: float) -> list[Effect]:
+    """Pieces that are open now wait by the windows that they came by; what was decided of the span."""
+    lane.accept(accepted, routed.windows, lane.window(ledger.key.source_partition.source), at)
+    found = [*routed.skipped]
+    for d, piece in accepted:
+        found += dispatched(_waiting(lane, ledger, d), piece)
+    return [Decided(tuple(found))] if found else []
+
+
+def _waiting(lane: Lane, ledger: Ledger, d: str) -> Waiting:
+    return Waiting(lane.consumer, lane.script.path, ledger.key.source_partition, d, ledger.open[d][0].lo, lane.debouncer.due_at(d))
 
 
 def wake_blocked(lane: Lane, ledger: Ledger, routed: Routed, now: float) -> None:
@@ -93,20 +120,22 @@ class OwnReaders:
     def __init__(self) -> None:
         self._out: dict[Ticket, _Out] = {}
 
-    def ask(self, lane: Lane, ledger: Ledger, shared_head: int, now: float, ticket: Ticket, *, room: bool) -> ReadRange | None:
+    def ask(self, lane: Lane, ledger: Ledger, shared_head: int, now: float, ticket: Ticket, *, room: bool) -> list[Effect]:
         """The next read that this ledger needs: of a blocked stream whose time has come (unless the lane is paused), else of the detached ledger."""
         if ledger.parked or any(out.ledger is ledger for out in self._out.values()):
-            return None
+            return []
         for d, blocked in ledger.blocked.items() if not lane.paused else ():
             if blocked.catchup is None and blocked.retry_at <= now:
                 blocked.catchup = Catchup(ledger.head)
             waits = d in ledger.open or (ledger.inflight is not None and d in ledger.inflight.taken)
             if blocked.catchup is not None and not waits:
-                return self._read(ticket, _Out(lane, ledger, d), blocked.at, blocked.catchup.target)
+                return [self._read(ticket, _Out(lane, ledger, d), blocked.at, blocked.catchup.target)]
         if ledger.detached is None or not room:
-            return None
-        self._accept(lane, ledger, ledger.meet(shared_head), {}, now)
-        return self._read(ticket, _Out(lane, ledger, None), ledger.head, ledger.detached.target) if ledger.detached else None
+            return []
+        effects = accept(lane, ledger, ledger.meet(shared_head), Routed({}, {}), now)
+        if ledger.detached is not None:
+            effects.append(self._read(ticket, _Out(lane, ledger, None), ledger.head, ledger.detached.target))
+        return effects
 
     def _read(self, ticket: Ticket, out: _Out, lo: int, hi: int) -> ReadRange:
         self._out[ticket] = out
@@ -126,13 +155,9 @@ class OwnReaders:
                 break
             if d is None:
                 accepted = ledger.take_own(span.lo, span.hi, routed.pieces, shared_head)
-                effects += routed.skipped
             else:
-                accepted = ledger.take_blocked(d, span.lo, span.hi, routed.pieces.get(d))
-            self._accept(lane, ledger, accepted, routed.windows, span.arrived_at)
+                accepted, routed = ledger.take_blocked(d, span.lo, span.hi, routed.pieces.get(d)), replace(routed, skipped=())
+            effects += accept(lane, ledger, accepted, routed, span.arrived_at)
         if d is not None and d in ledger.open:
             lane.debouncer.make_due(d, now)
         return lane, effects
-
-    def _accept(self, lane: Lane, ledger: Ledger, accepted: Accepted, windows: Mapping[str, frozenset[Window]], at: float) -> None:
-        lane.accept(accepted, windows, lane.window(ledger.key.source_partition.source), at)

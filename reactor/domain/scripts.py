@@ -220,6 +220,13 @@ class Script:
         return tuple(e for e in self.edges if e.kind == "kafka")
 
     @property
+    def muted(self) -> frozenset[str]:
+        """What the body reads and would fire the script if no `mute` line said otherwise."""
+        header, fires = self.header, {e.uri for e in self.edges}
+        reads = self.body.reads if header.pipeline else ()
+        return frozenset(uri for uri in reads if uri not in fires and (uri in header.mute or "all" in header.mute))
+
+    @property
     def reads_bytes(self) -> bool:
         """Whether `batch` holds payloads as they came (`format=raw`)."""
         return any(e.format == "raw" for e in self.streams)

@@ -20,6 +20,7 @@ from typing import Protocol
 
 import anyio
 
+from reactor.core.decisions import of_run
 from reactor.core.effects import Committed, Deferred, Failed, Outcome, Refused, StartRun, Ticket, WriteAgain
 from reactor.domain.events import RunRequested
 from reactor.domain.runs import new_run_id
@@ -157,6 +158,7 @@ class Executor:
             run_id, script, start.consumer, self._lake_of(start), trigger_of(start, run_id, now, upstream), claims,
             [_partition(start, s.asset_partition, tokens) for s in start.slices] if managed else [],
             strategy=managed.strategy if managed else None, cascade=all(r.cascade for r in requests), actor=requests[-1].actor if requests else "",
+            decisions=of_run(start),
         )
 
     async def _failed(self, start: StartRun, run: NewRun, error: RunFailed | RunBlocked, *, recorded: bool) -> Outcome:

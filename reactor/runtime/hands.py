@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,6 +13,7 @@ from anyio.abc import TaskGroup
 from reactor.core.effects import (
     CommitPosition,
     Committed,
+    Decided,
     Discard,
     Effect,
     Feed,
@@ -25,7 +25,6 @@ from reactor.core.effects import (
     Resume,
     Settle,
     Settled,
-    Skipped,
     StartRun,
     Switched,
     SwitchRouting,
@@ -36,14 +35,12 @@ from reactor.core.lanes import Lane
 from reactor.domain.spans import Position, PositionKey, SourcePartition, Span
 from reactor.errors import Outage
 from reactor.ports import LogBounds, OutOfRange, Source, State
+from reactor.runtime.deciding import DecisionLog
 from reactor.runtime.executor import Executor
 from reactor.runtime.intake import SourceIntake
 from reactor.runtime.loop import Loop
 from reactor.runtime.outages import until_it_answers
 from reactor.runtime.queues import QueueSource
-from reactor.telemetry import Telemetry
-
-logger = logging.getLogger(__name__)
 
 OWN_READ_BYTES_MAX = 16 * 1024 * 1024
 """What a reader of one's own brings at once."""
@@ -133,7 +130,7 @@ class Hands:
     loop: Loop
     state: State
     executor: Executor
-    telemetry: Telemetry
+    decisions: DecisionLog
     tasks: TaskGroup
     feedings: dict[tuple[str, str], Feeding] = field(default_factory=dict)
     on_commit: Callable[[], None] = lambda: None
@@ -144,7 +141,6 @@ class Hands:
         for effect in effects:
             match effect:
                 case StartRun():
-                    self.telemetry.decisions.labels(effect.consumer, "dispatched", "").inc()
                     start(self._run, effect)
                 case WriteAgain():
                     start(self._again, effect)
@@ -162,8 +158,8 @@ class Hands:
                     self._feeding(effect.feed).pause(effect.feed.source_partition, paused=isinstance(effect, Pause))
                 case CommitPosition():
                     start(self._feeding(effect.feed).commit, {effect.feed.source_partition: effect.offset})
-                case Skipped():
-                    self._say_skipped(effect)
+                case Decided():
+                    self.decisions.note(effect.decisions)
                 case _:
                     assert_never(effect)
 
@@ -225,11 +221,6 @@ class Hands:
         except OutOfRange:
             self.loop.tell(lambda engine, _: engine.reload_behind(effect.feed, effect.lo))
         self.loop.tell(lambda engine, now: engine.range_read(RangeRead(effect.ticket, spans), now))
-
-    def _say_skipped(self, effect: Skipped) -> None:
-        self.telemetry.decisions.labels(effect.consumer, "skipped", effect.reason).inc()
-        extra = {"event": "dispatch_skipped", "asset": effect.consumer, "event_id": effect.event_id, "reason": effect.reason}
-        logger.info("%s is not run: %s", effect.consumer, effect.reason, extra=extra)
 
 
 def _lane(key: PositionKey, engine: Engine, _now: float) -> Lane | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -18,7 +19,9 @@ from anyio.abc import TaskGroup
 from reactor.core.engine import Engine
 from reactor.core.reading import Producers
 from reactor.domain.scripts import Script
+from reactor.errors import Retryable
 from reactor.ports import Clock, State
+from reactor.runtime.deciding import PURGE_SECONDS, WRITE_SECONDS, DecisionLog
 from reactor.runtime.executor import Executor
 from reactor.runtime.hands import ExternalFeeding, Feeding, Hands, QueueFeeding
 from reactor.runtime.health import Probe
@@ -63,13 +66,16 @@ class Service:
     async def run(self) -> None:
         """Until `stopping` is set and everything has ended in order. Raises what ended a task that should not end."""
         async with anyio.create_task_group() as tasks:
-            hands = Hands(self.loop, self.state, self.executor, self.telemetry, tasks, dict(self.feedings), self._hint)
+            decisions = DecisionLog(self.state, self.telemetry)
+            hands = Hands(self.loop, self.state, self.executor, decisions, tasks, dict(self.feedings), self._hint)
             watcher = Watcher(self.loop, self.liveness, self.clock, self.telemetry, self.feedings)
             self.loop.tell(lambda engine, _: engine.set_scripts(self.scripts, self.producers))
             start = partial(self._start, tasks)
             start("loop", partial(self.loop.run, hands))
             start("heartbeat", partial(periodically, "heartbeat", HEARTBEAT_SECONDS, watcher.keep_alive, anyio.sleep))
             start("watcher", partial(periodically, "watcher", LOOK_SECONDS, watcher.look, anyio.sleep))
+            start("decisions", partial(periodically, "decisions", WRITE_SECONDS, decisions.write, anyio.sleep))
+            start("purge", partial(periodically, "purge", PURGE_SECONDS, decisions.purge, anyio.sleep))
             start("halted", partial(periodically, "halted", HALTED_SECONDS, watcher.look_at_halted, anyio.sleep))
             async with anyio.create_task_group() as intake:
                 intake.start_soon(self._begin, intake, Pausing(self.loop, self.state))
@@ -77,6 +83,8 @@ class Service:
                 logger.info("stopping: intake ends", extra={"event": "service_draining"})
                 intake.cancel_scope.cancel()
             await self._drain()
+            with anyio.move_on_after(SETTLE_AT_STOP_SECONDS), suppress(Retryable):
+                await decisions.write()
             tasks.cancel_scope.cancel()
 
     async def _begin(self, intake: TaskGroup, pausing: Pausing) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from reactor.errors import Outage, ReactorError
+from reactor.errors import ReactorError, Retryable
 
 logger = logging.getLogger(__name__)
 
@@ -25,10 +25,10 @@ async def for_ever(name: str, work: Callable[[], Awaitable[None]]) -> None:
 
 
 async def periodically(name: str, seconds: float, work: Callable[[], Awaitable[None]], sleep: Callable[[float], Awaitable[None]]) -> None:
-    """Do something now and then; an outage only skips a turn."""
+    """Do something now and then; an outage, or another writer who was first, only skips a turn."""
     while True:
         try:
             await work()
-        except Outage as error:
+        except Retryable as error:
             logger.debug("%s skipped: %s", name, error, extra={"event": "turn_skipped"})
         await sleep(seconds)

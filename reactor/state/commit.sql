@@ -317,6 +317,21 @@ begin
   return null;
 end $$;
 
+-- The decision log: written when something begins to wait, again as more of it comes, and with the run that takes it (`run_id`). The order of the key
+-- keeps two replicas from a deadlock. What a batch says late of something that a run has taken changes nothing of it but `hi`.
+create or replace function reactor.decide(p_workspace text, decisions jsonb) returns void language sql set search_path = pg_catalog, pg_temp as $$
+  insert into reactor.decision as d (workspace, consumer, source, source_partition, lo, partition, hi, script, outcome, reason, event_id, asset,
+      inputs_in, inputs_needed, due_at, run_id)
+    select p_workspace, x.consumer, x.source, x.source_partition, x.lo, x.partition, x.hi, x.script, x.outcome, x.reason, x.event_id, x.asset,
+        x.inputs_in, x.inputs_needed, to_timestamp(x.due), x.run_id
+      from jsonb_to_recordset(decisions) as x(consumer text, source text, source_partition text, lo bigint, partition text, hi bigint, script text,
+        outcome text, reason text, event_id text, asset text, inputs_in int, inputs_needed int, due double precision, run_id uuid)
+     order by x.consumer collate "C", x.source collate "C", x.source_partition collate "C", x.lo, x.partition collate "C"
+  on conflict (workspace, consumer, source, source_partition, lo, partition) do update
+    set hi = greatest(d.hi, excluded.hi), run_id = coalesce(excluded.run_id, d.run_id), outcome = excluded.outcome, reason = excluded.reason,
+      inputs_in = excluded.inputs_in, inputs_needed = excluded.inputs_needed,
+      due_at = case when excluded.run_id is null and d.run_id is not null then d.due_at else coalesce(excluded.due_at, d.due_at) end $$;
+
 create or replace function reactor.watch_lake(p_lake text, p_watch_external boolean) returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare catalog text := 'lake_' || p_lake;
 begin

@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import uuid4
 
 from reactor.state.database import Database, Identity
+from reactor.state.decisions import Decisions
 from reactor.state.inbox import Inbox
 from reactor.state.lakes import Lakes
 from reactor.state.leases import Leases
@@ -18,7 +19,7 @@ POOL_SIZE_MAX = 10
 """Connections of one replica, those of the commit locks aside."""
 
 
-class PostgresState(Positions, Runs, Outbox, Inbox, Leases, Pauses, Lakes, Listing):
+class PostgresState(Positions, Runs, Decisions, Outbox, Inbox, Leases, Pauses, Lakes, Listing):
     """`ports.State` on PostgreSQL."""
 
     @classmethod

@@ -77,12 +77,37 @@ select a.asset, u.snapshot_id, u.partition from unnest($2::text[]) with ordinali
  order by a.place
 
 -- name: insert_run
-insert into reactor.run (id, workspace, script, script_version, consumer, asset, lake, strategy, partition, reason, attempt, root_run_id, actor, cascade,
-    trigger, claims, drift, timings, compiled_sql, state, replica, fired_at)
-select id, workspace, script, script_version, consumer, asset, lake, strategy, partition, reason, attempt, root_run_id, actor, cascade,
-    trigger, claims, drift, timings, compiled_sql, 'running', replica, fired_at
-  from jsonb_populate_record(null::reactor.run, $1)
-on conflict (id) do nothing                      -- its answer was lost, and it is inserted again
+with inserted as (
+  insert into reactor.run (id, workspace, script, script_version, consumer, asset, lake, strategy, partition, reason, attempt, root_run_id, actor, cascade,
+      trigger, claims, drift, timings, compiled_sql, state, replica, fired_at)
+  select id, workspace, script, script_version, consumer, asset, lake, strategy, partition, reason, attempt, root_run_id, actor, cascade,
+      trigger, claims, drift, timings, compiled_sql, 'running', replica, fired_at
+    from jsonb_populate_record(null::reactor.run, $1)
+  on conflict (id) do nothing)                   -- its answer was lost, and it is inserted again
+select reactor.decide($2, $3)
+
+-- name: decide
+select reactor.decide($1, $2)
+
+-- name: list_decisions
+select d.consumer, d.source, d.source_partition, d.lo, d.hi, d.partition, d.script, d.outcome, d.reason, d.event_id, d.asset, d.inputs_in,
+    d.inputs_needed, d.due_at, d.run_id, d.decided_at, r.state as run_state, r.snapshot_id, r.error as run_error
+  from reactor.decision d left join reactor.run r on r.id = d.run_id
+ where d.workspace = $1 and d.consumer = $2 and ($3::text is null or d.partition = $3)
+ order by d.decided_at desc, d.source, d.source_partition, d.lo desc limit $4
+
+-- name: decisions_of_event
+select d.consumer, d.source, d.source_partition, d.lo, d.hi, d.partition, d.script, d.outcome, d.reason, d.event_id, d.asset, d.inputs_in,
+    d.inputs_needed, d.due_at, d.run_id, d.decided_at, r.state as run_state, r.snapshot_id, r.error as run_error
+  from reactor.decision d left join reactor.run r on r.id = d.run_id
+ where d.workspace = $1 and d.event_id = $2
+ order by d.consumer, d.partition
+
+-- name: purge_decisions
+with gone as (
+  delete from reactor.decision where ctid = any (array(
+    select ctid from reactor.decision where decided_at < clock_timestamp() - make_interval(days => $1) limit $2)) returning 1)
+select count(*) from gone
 
 -- name: complete
 select reactor.complete($1, $2)

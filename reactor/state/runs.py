@@ -12,6 +12,7 @@ from reactor.domain.spans import Token
 from reactor.errors import Conflict
 from reactor.ports import Epoch, NewRun, PartitionClaim, PartitionTokens, Verdict
 from reactor.state.database import Part, statement
+from reactor.state.decisions import decisions_json
 from reactor.state.positions import claim_json
 
 ERROR_CHARACTERS_MAX = 20_000
@@ -37,8 +38,8 @@ class Runs(Part):
         return [UpstreamSnapshot(row["asset"], row["snapshot_id"], row["partition"] or None) for row in rows]
 
     async def insert_run(self, run: NewRun) -> None:
-        """State `running`, with its claims."""
-        await self._db.value("insert_run", self._row(run))
+        """State `running`, with its claims, and the decisions that it carries out."""
+        await self._db.value("insert_run", *self._rows(run))
 
     async def complete(self, run_id: RunId, counts: Sequence[PartitionCounts]) -> None:
         """The commit of a run that made no snapshot. Again for the same run: no change, same answer. Raises `Conflict`."""
@@ -73,7 +74,7 @@ class Runs(Part):
         """A run that ended `failed`: the existing row `run_id`, or a new one. One that is not running any more stays as it is."""
         async with self._db.transaction() as connection:
             if run_id is None and run is not None:
-                await connection.execute(statement("insert_run"), self._row(run))
+                await connection.execute(statement("insert_run"), *self._rows(run))
                 run_id = run.run_id
             await connection.execute(statement("fail"), run_id, error[:ERROR_CHARACTERS_MAX].replace("\0", "\ufffd"), final)
 
@@ -88,6 +89,9 @@ class Runs(Part):
     async def abort_own_runs(self) -> None:
         """Abort all running runs of this replica."""
         await self._db.rows("abort_own_runs", self._db.identity.replica)
+
+    def _rows(self, run: NewRun) -> tuple[object, ...]:
+        return self._row(run), self._workspace, decisions_json(run.decisions, run.run_id)
 
     def _row(self, run: NewRun) -> dict[str, object]:
         script, trigger, target = run.script, run.trigger, run.script.header.materialize

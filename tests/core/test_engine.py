@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from reactor.core.effects import CommitPosition, Discard, Failed, Feed, Pause, RangeRead, ReadRange, Refused, Resume, Skipped, StartRun
+from reactor.core.effects import CommitPosition, Decided, Discard, Failed, Feed, Pause, RangeRead, ReadRange, Refused, Resume, StartRun
 from reactor.core.lanes import Limits
 from reactor.domain.events import RunRequested
 from reactor.domain.scripts import Body, Debounce, Edge, Header, Materialize, Partitioning, Retry, Script, ScriptPath
@@ -63,14 +63,14 @@ def test_what_comes_during_a_run_is_one_run_after_it() -> None:
 
 
 @pytest.mark.parametrize(("event", "reason"), [
-    (update("e", cascade=False), "no_cascade"), (update("e", chain=("a.py",)), "cycle"), (update("e", chain=tuple(f"{i}.sql" for i in range(64))), "chain"),
+    (update("e", cascade=False), "no_cascade"), (update("e", changed=False), "unchanged"), (update("e", chain=("a.py",)), "cycle"), (update("e", chain=tuple(f"{i}.sql" for i in range(64))), "chain"),
 ])  # fmt: skip
 def test_a_skipped_event_moves_the_position(event: object, reason: str) -> None:
     driver = Driver([on_asset("a.py")])
     driver.update_at(1.0, event)  # type: ignore[arg-type]
     driver.run_until(25.0)
     assert driver.started == []
-    assert [e.reason for e in driver.effects if isinstance(e, Skipped)] == [reason]
+    assert [d.reason for e in driver.effects if isinstance(e, Decided) for d in e.decisions] == [reason]
     assert driver.position("a.py") == 1
 
 

@@ -1,0 +1,47 @@
+"""What an event, or the records of a stream, are told as once they wait in an open slice, and again when a run takes them: the same decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from reactor.core.effects import StartRun
+from reactor.domain.decisions import Decision
+from reactor.domain.events import AssetUpdated, RunRequested
+from reactor.domain.scripts import ScriptPath
+from reactor.domain.spans import Consumer, Piece, SourcePartition
+
+
+class Waiting(NamedTuple):
+    """A slice of a consumer as one source partition feeds it. `lo`: the first offset that waits. `due_at`: POSIX seconds."""
+
+    consumer: Consumer
+    script: ScriptPath
+    source_partition: SourcePartition
+    asset_partition: str
+    lo: int
+    due_at: float | None
+
+
+def dispatched(waiting: Waiting, piece: Piece) -> Iterator[Decision]:
+    """An event stands for itself. Records are told from the first that waits, so that all spans of one open slice are one decision."""
+    consumer, script, source_partition, asset_partition, lo, due_at = waiting
+    if not isinstance(piece.payload, tuple):
+        yield Decision(consumer, script, source_partition, lo, piece.hi, asset_partition, "dispatched", due_at=due_at)
+        return
+    for event in piece.payload:
+        if isinstance(event, AssetUpdated | RunRequested) and event.offset >= piece.lo:
+            asset = event.asset if isinstance(event, AssetUpdated) else None
+            yield Decision(
+                consumer, script, source_partition, event.offset, event.offset + 1, asset_partition, "dispatched", "", event.event_id, asset, due_at)
+
+
+def of_run(start: StartRun) -> tuple[Decision, ...]:
+    """All that a run takes, each once."""
+    found: dict[object, Decision] = {}
+    for s in start.slices:
+        for source_partition, _, pieces in s.parts:
+            waiting = Waiting(start.consumer, start.script.path, source_partition, s.asset_partition, pieces[0].lo, s.due_at)
+            for decision in (d for piece in pieces for d in dispatched(waiting, piece)):
+                found[decision.key] = decision
+    return tuple(found.values())
