@@ -36,6 +36,7 @@ VERBS: Mapping[str, Verb] = {
     "check": Verb("reactor.cli.check", "Judge all scripts, without a database or a broker."),
     "compile": Verb("reactor.cli.compile", "Show the SQL that a run would execute."),
     "list": Verb("reactor.cli.list", "Show the scripts and what they materialize."),
+    "graph": Verb("reactor.cli.graph", "Show what fires what."),
     "dev": Verb("reactor.cli.dev", "Start a private PostgreSQL and broker, and serve."),
     "demo": Verb("reactor.cli.demo", "Run the demo's project, with a shop that sends orders."),
     "serve": Verb("reactor.cli.serve", "Run the scripts whenever their sources change."),
@@ -46,6 +47,7 @@ VERBS: Mapping[str, Verb] = {
     "pause": Verb("reactor.cli.pause", "Start no more runs of an asset."),
     "resume": Verb("reactor.cli.pause", "Let a paused asset run again.", "resuming"),
     "positions": Verb("reactor.cli.positions", "How far sources have been read."),
+    "config": Verb("reactor.cli.config", "The settings."),
 }
 
 
