@@ -23,7 +23,7 @@ app = verbs("The settings: what is in force and where it comes from, and what ca
 @verb
 def show_settings(
     call: Call,
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these settings and sections: http, kafka.main, http.port.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Only these settings and sections: http, kafka.main, http.port.")] = None,
     only_set: Annotated[bool, typer.Option("--set", help="Only what somebody has set.")] = False,
 ) -> None:
     """Show each setting in force, and where its value comes from: a flag, a variable, a file, a line of reactor.toml, or the default.
