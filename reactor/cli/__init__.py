@@ -8,7 +8,7 @@ One file for each group of verbs, and in it thin functions that typer reads: the
 
 *Authority.* The state says what has happened, the lake what rows there are, `check_project` what a script is. A verb only asks, but for these:
 `run` writes a request into the inbox, like anybody who asks for a run; `positions reset` moves positions by `State.reset`; `pause` and
-`resume` are a row that every replica reads; `init` writes files.
+`resume` are a row that every replica reads; `maintain --migrate-catalog` has DuckLake migrate a catalog; `init` writes files.
 
 *Manners* (conventions 7). stdout is the result and nothing else. With `--json` it is one line, an envelope with the schema's name; errors are
 problem+json on stderr. An error says where, why, and what to do next. Who looks only migrates nothing and writes nothing. `check`, `compile`,

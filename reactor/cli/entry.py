@@ -42,6 +42,8 @@ VERBS: Mapping[str, Verb] = {
     "serve": Verb("reactor.cli.serve", "Run the scripts whenever their sources change."),
     "run": Verb("reactor.cli.run", "Run one script now."),
     "query": Verb("reactor.cli.query", "Look at rows of the lakes."),
+    "connect": Verb("reactor.cli.connect", "Print how a plain DuckDB, Python and BI tools read the lakes."),
+    "maintain": Verb("reactor.cli.maintain", "Care for a lake."),
     "runs": Verb("reactor.cli.runs", "What has run."),
     "events": Verb("reactor.cli.events", "What was committed, and told."),
     "pause": Verb("reactor.cli.pause", "Start no more runs of an asset."),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,7 +58,10 @@ class LakeSettings:
 
 @dataclass(frozen=True, slots=True)
 class InstanceSettings:
-    """Everything that an instance is made from. None: DuckDB's own default (80 % of the memory, all cores)."""
+    """Everything that an instance is made from. None: DuckDB's own default (80 % of the memory, all cores).
+
+    `migrating`: bring older catalogs to this DuckLake's version, which else are refused.
+    """
 
     postgres_url: str
     lakes: Mapping[str, LakeSettings]
@@ -67,6 +70,7 @@ class InstanceSettings:
     threads: int | None = None
     temp_path: Path | None = None
     read_only: bool = False
+    migrating: bool = False
     names: Mapping[str, str] = field(init=False)
     """Database name → lake: each lake as `lake_<name>`, and as its own name where that is free."""
 
@@ -88,8 +92,11 @@ def extension_path(name: str) -> Path:
     raise UsageError(f"DuckDB's extension `{name}` is not installed", hint=f"pip install {package.replace('_', '-')}=={duckdb.__version__}")
 
 
-def connection_text(postgres_url: str) -> tuple[str, str | None]:
-    """A PostgreSQL URL as libpq's keywords, and its password apart from them, because everybody who may query sees the keywords."""
+def connection_text(postgres_url: str, without: Collection[str] = (), user: str | None = None) -> tuple[str, str | None]:
+    """A PostgreSQL URL as libpq's keywords, and its password apart from them, because everybody who may query sees the keywords.
+
+    `without`: keywords to leave out; `user`: instead of the URL's.
+    """
     url = urlsplit(postgres_url)
     if url.scheme not in {"postgresql", "postgres"}:
         raise UsageError(f"the state and the lakes' catalogs live in PostgreSQL, not in `{url.scheme}`", hint="[state] url = postgresql://…")
@@ -97,8 +104,9 @@ def connection_text(postgres_url: str) -> tuple[str, str | None]:
         "host": unquote(url.hostname or ""), "port": str(url.port or ""), "dbname": unquote(url.path.removeprefix("/")),
         "user": unquote(url.username or ""), "connect_timeout": str(CONNECT_TIMEOUT_SECONDS), "application_name": "reactor",
     } | dict(parse_qsl(url.query))  # fmt: skip
+    given |= {"user": user} if user else {}
     password = given.pop("password", None) or (unquote(url.password) if url.password else None)
-    return " ".join(f"{key}={_keyword_value(value)}" for key, value in given.items() if value), password
+    return " ".join(f"{key}={_keyword_value(value)}" for key, value in given.items() if value and key not in without), password
 
 
 def _keyword_value(value: str) -> str:
@@ -142,6 +150,7 @@ class Instance:
             made(settings.folder, f"[lakes.{lake}] data_path")
         options = [f"METADATA_SCHEMA {literal(f'lake_{lake}')}", "DATA_INLINING_ROW_LIMIT 0"]
         options += ["READ_ONLY"] if self.settings.read_only else [f"DATA_PATH {literal(settings.location)}"]
+        options += ["AUTOMATIC_MIGRATION TRUE"] if self.settings.migrating else []
         options += ["META_SECRET 'reactor_postgres'"] if secret else []
         statement = f"ATTACH {literal('ducklake:postgres:' + text)} AS {identifier(name)} ({', '.join(options)})"
         try:
@@ -274,7 +283,7 @@ def _not_attached(error: duckdb.Error, lake: str) -> ReactorError:
     text = masked(str(error))
     if "catalog version" in text:
         return UsageError(f"lake `{lake}`: its catalog has another version than this DuckLake: {text.split('. To')[0]}",
-                          hint="reactor maintain --migrate-catalog, when no older reader is left")
+                          hint=f"reactor maintain --migrate-catalog --lake {lake}, when no older reader is left; a newer catalog needs a newer Reactor")
     if "creating a new DuckLake is explicitly disabled" in text:
         return StateForbids(f"lake `{lake}` does not exist yet: nothing has been written into it", hint="`reactor serve` makes it, and so does `reactor run`")
     if "DATA_PATH parameter" in text:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import asyncpg
 from asyncpg import Connection
 
+from reactor.errors import StateForbids
 from reactor.state.database import Database, Part, border, connect
 
 
@@ -75,6 +76,13 @@ class Lakes(Part):
     async def watched(self, lake: str) -> bool:
         """Whether the commit trigger is there and always fires."""
         return bool(await self._db.value("watched", lake))
+
+    async def catalog_version(self, lake: str) -> str | None:
+        """The version of DuckLake's format that its catalog has; None: there is no such lake yet."""
+        try:
+            return str(await self._db.value("catalog_version", lake=lake))
+        except StateForbids:
+            return None
 
     async def last_snapshot(self, lake: str) -> int:
         """The newest snapshot id of a lake."""

@@ -125,6 +125,9 @@ select r.state, r.snapshot_id, (
 -- name: last_snapshot
 select coalesce(max(snapshot_id), -1) from {catalog}.ducklake_snapshot
 
+-- name: catalog_version
+select value from {catalog}.ducklake_metadata where key = 'version'
+
 -- name: abort
 update reactor.run set state = 'aborted', finished_at = clock_timestamp() where id = $1 and state = 'running' returning state
 

@@ -98,6 +98,7 @@ class Catalog:
         connection = await asyncpg.connect(url)
         await connection.execute(f"""
             create schema {schema};
+            create table {schema}.ducklake_metadata (key varchar, value varchar);
             create table {schema}.ducklake_snapshot (snapshot_id bigint primary key, snapshot_time timestamptz);
             create table {schema}.ducklake_snapshot_changes (
               snapshot_id bigint primary key, changes_made varchar, author varchar, commit_message varchar, commit_extra_info varchar);
