@@ -3,8 +3,9 @@ PYTHON3 ?= python3
 PYTHON := .venv/bin/python
 READY := .venv/.ready
 CASES ?= tests/cases
+ROUNDS ?= 20
 
-.PHONY: help run test cases check
+.PHONY: help run test cases chaos check
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name says; do printf '%-14s %s\n' "$$name" "$$says"; done
@@ -17,6 +18,9 @@ test: $(READY) ## all tests (ARGS="tests/embedded -m 'not kafka'": some of them)
 
 cases: $(READY) ## the given cases, or those of another folder (CASES=<folder>)
 	@$(PYTHON) -m tests.cases $(CASES)
+
+chaos: $(READY) ## rounds of everything that can break, on three real Kafka brokers (ROUNDS=20 SEED=7 FIRST=1)
+	@$(PYTHON) -m tests.chaos --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED)) $(if $(FIRST),--first $(FIRST))
 
 check: $(READY) ## lint, types and import contracts
 	@$(PYTHON) -m ruff check .

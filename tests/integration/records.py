@@ -6,10 +6,12 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from tests.parts.waiting import until
 
 DAYS = ("2026-03-01", "2026-03-02", "2026-03-03")
 CUSTOMERS = 5
@@ -54,24 +56,39 @@ def totals(orders: Iterable[Order]) -> dict[tuple[str, int], tuple[int, int]]:
 
 @dataclass(slots=True)
 class OrderTopic:
-    """A topic and all that was sent to it and acknowledged."""
+    """A topic and all that was sent to it and acknowledged. `begins`: the first order of each log that it has been."""
 
     bootstrap_servers: str
     name: str
     partitions: int
+    copies: int = 1
     sent: list[Order] = field(default_factory=list)
+    begins: list[int] = field(default_factory=list)
 
     def make(self) -> None:
-        """Make it, empty."""
+        """Make it, empty; another time it is deleted first, with all that it held."""
         asyncio.run(self._make())
 
     async def _make(self) -> None:
         admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
         await admin.start()
         try:
-            await admin.create_topics([NewTopic(self.name, self.partitions, 1)])
+            if self.begins:
+                await admin.delete_topics([self.name])
+
+            async def made() -> bool:
+                """The old one may still be there."""
+                made: Any = await admin.create_topics([NewTopic(self.name, self.partitions, self.copies)])
+                return bool(made.topic_errors[0][1] == 0)
+
+            await until(made, f"the topic {self.name} is made", 60.0)
         finally:
             await admin.close()
+        self.begins.append(len(self.sent))
+
+    def ends(self) -> Counter[str]:
+        """How many orders the log of each source partition holds."""
+        return Counter(str(order.number % self.partitions) for order in self.sent[self.begins[-1] :])
 
     def send(self, count: int) -> None:
         """So many more orders, over all source partitions."""
@@ -100,8 +117,8 @@ class OrderTopic:
 class Load:
     """`with Load(topic)`: orders keep coming, some hundred a second, until it is left. What a broker that dies has not acknowledged is repeated."""
 
-    def __init__(self, topic: OrderTopic) -> None:
-        self._topic = topic
+    def __init__(self, topic: OrderTopic, pause_seconds: float = BURST_PAUSE_SECONDS) -> None:
+        self._topic, self._pause_seconds = topic, pause_seconds
         self._over = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._produce()))
         self._failure: BaseException | None = None
@@ -111,7 +128,7 @@ class Load:
             async with _producer(self._topic.bootstrap_servers) as producer:
                 while not self._over.is_set():
                     await self._topic._burst(producer, [Order(len(self._topic.sent) + i) for i in range(BURST_RECORDS)])
-                    await asyncio.to_thread(self._over.wait, BURST_PAUSE_SECONDS)
+                    await asyncio.to_thread(self._over.wait, self._pause_seconds)
         except BaseException as error:  # noqa: BLE001 - raised where the test waits for it
             self._failure = error
 

@@ -79,10 +79,14 @@ class Served:
         self.process.kill()
         self.process.wait()
 
+    @property
+    def frozen(self) -> bool:
+        """Whether it has been stopped by SIGSTOP, and not woken."""
+        return not self.ended and Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
     def wait_until_frozen(self, seconds: float = READY_SECONDS) -> None:
         """It has been stopped by SIGSTOP."""
-        stat = Path(f"/proc/{self.process.pid}/stat")
-        wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "serve is frozen", seconds)
+        wait_until(lambda: self.frozen, "serve is frozen", seconds)
 
     def stop(self) -> None:
         """In order, as Kubernetes does; it exits 0."""

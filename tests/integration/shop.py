@@ -18,6 +18,8 @@ from tests.integration.served import Served
 from tests.parts.waiting import wait_until
 
 WHOLE_SECONDS = 90.0
+PUBLISHES = 'INSERT INTO "lake_main".ducklake_snapshot_changes'
+"""What a transaction of DuckLake holds that publishes something."""
 
 SETTINGS = """
 installation = "{installation}"
@@ -213,7 +215,7 @@ class Shop:
         wrong: list[str] = ["not looked at"]
 
         def whole() -> bool:
-            wrong[:] = self._not_yet()
+            wrong[:] = self.not_yet()
             return not wrong
 
         try:
@@ -222,17 +224,17 @@ class Shop:
             logs = "\n".join(f"--- process {r.process.pid}\n{r.log()[-2500:]}" for r in self.replicas[-2:])
             raise TimeoutError(f"after {seconds:.0f} s: {'; '.join(wrong)}\n{logs}") from None
 
-    def _not_yet(self) -> list[str]:
+    def not_yet(self) -> list[str]:
         """What a short look says is missing; the lake is not opened for it."""
         if self.value("SELECT true FROM pg_tables WHERE schemaname = 'reactor' AND tablename = 'run'") is None:
             return ["there is no state yet"]
         running = self.fetch("SELECT id, consumer, created_at, replica FROM reactor.run WHERE state = 'running'")
         behind = self.fetch(BEHIND)
-        sent = Counter(str(order.number % self.orders.partitions) for order in self.orders.sent)
+        sent = self.orders.ends()
         lows = self.fetch(LOWS)
         return [
             *(f"run {r['id']} of {r['consumer']} runs since {r['created_at']} in {r['replica']}" for r in running),
-            *(f"{r['consumer']} is at {r['low']} of {sent[r['number']]} in {r['number']}" for r in lows if r["low"] < sent[r["number"]]),
+            *(f"{r['consumer']} is at {r['low']} of {sent[r['number']]} in {r['number']}" for r in lows if r["low"] != sent[r["number"]]),
             *(f"{r['consumer']} is at {r['floor']} of {r['last']}" for r in behind), *(["no position"] if not lows else []),
         ]
 
@@ -277,7 +279,7 @@ class Shop:
             if not replica.ended:
                 replica.stop()
         self.check()
-        sent = Counter(str(order.number % self.orders.partitions) for order in self.orders.sent)
+        sent = self.orders.ends()
         lows = self.fetch(LOWS)
         assert {(row["number"], row["consumer"]): row["low"] for row in lows} == {(r["number"], r["consumer"]): sent[r["number"]] for r in lows}
 

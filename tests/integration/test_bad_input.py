@@ -1,8 +1,6 @@
 """What is wrong is said, with the place and what to do; the rest goes on, and nothing is lost."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +8,7 @@ import pytest
 from tests.conftest import had
 from tests.integration.shop import DAILY, NEWEST, ORDERS, Shop
 from tests.integration.small_disk import small_disk
+from tests.integration.verbs import reactor
 from tests.parts.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -23,13 +22,6 @@ KEYED = """\
 -- debounce 1s max=60s
 SELECT n, _offset FROM batch
 """
-
-
-def reactor(project: Path, *arguments: str) -> tuple[int, str]:
-    """A verb: its exit code, and what it says on stdout and stderr."""
-    command = [sys.executable, "-m", "reactor", *arguments, "--project", str(project), "--no-color"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    return done.returncode, done.stdout + done.stderr
 
 
 def test_malformed_records_are_set_aside_whole(shop: Shop) -> None:

@@ -2,23 +2,34 @@
 
 It speaks the plain protocol on loopback (a request for TLS is declined) and passes every message on. Armed, it waits for the next simple
 query with the statement COMMIT. `after`: the server gets it and answers, the answer is dropped, and the client's connection is closed: the
-client cannot know that it has committed. `before`: the connections are closed and the server never sees it. Each arming cuts once. With a word
-only transactions are cut in which a simple query held it (`snapshot_changes`: what publishes in DuckLake; its looks end by COMMIT too).
+client cannot know that it has committed. `before`: the connections are closed and the server never sees it. `stop`: the client's process is
+frozen (SIGSTOP) and COMMIT waits here until it wakes. `kill`: the process is killed, and COMMIT arrives all the same. Each arming cuts once. With a
+word only transactions are cut in which a simple query held it (`snapshot_changes`: what publishes in DuckLake; its looks end by COMMIT too).
 
-As a program it prints the URL to use, arms itself with each line of its standard input (`before`, anything else: `after`) and prints each cut.
+As a program it prints the URL to use, arms itself with each line of its standard input and prints each cut. `Cutter` is that program.
 """
 
 import asyncio
 import re
+import signal
+import subprocess
 import sys
+import threading
 from collections import deque
-from typing import Literal, Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal, Self, cast, get_args
 from urllib.parse import urlsplit, urlunsplit
 
-Side = Literal["before", "after"]
+import psutil
+
+from tests.parts.waiting import until, wait_until
+
+Side = Literal["before", "after", "stop", "kill"]
 COMMIT = re.compile(rb"(?:^|;)\s*COMMIT\s*(?:;|\0|$)", re.IGNORECASE)
 NEGOTIATE = {80877103: "TLS", 80877104: "GSS"}
 CANCEL = 80877102
+ASLEEP_SECONDS_MAX = 600.0
 
 
 class CommitCutter:
@@ -73,7 +84,7 @@ class CommitCutter:
         try:
             server_out.write(start)
             ways = [
-                asyncio.create_task(self._to_server(client_in, server_out, cut)),
+                asyncio.create_task(self._to_server(client_in, server_out, cut, client_out.get_extra_info("peername")[1])),
                 asyncio.create_task(_to_client(server_in, client_out, cut)),
             ]
             try:
@@ -88,20 +99,38 @@ class CommitCutter:
         finally:
             server_out.close()
 
-    async def _to_server(self, client_in: asyncio.StreamReader, server_out: asyncio.StreamWriter, cut: asyncio.Event) -> None:
+    async def _to_server(self, client_in: asyncio.StreamReader, server_out: asyncio.StreamWriter, cut: asyncio.Event, client: int) -> None:
         meant = False
         while True:
             kind, message = await _message(client_in)
             meant |= kind == b"Q" and self._word in message
             if kind == b"Q" and COMMIT.search(message[5:]):
                 if self._armed and meant:
-                    if self._armed.popleft() == "before":
-                        await self._note("before")
+                    side = self._armed.popleft()
+                    if side == "before":
+                        await self._note(side)
                         return
-                    cut.set()
+                    if side == "after":
+                        cut.set()
+                    else:
+                        await self._strike(client, side)
                 meant = False
             server_out.write(message)
             await server_out.drain()
+
+    async def _strike(self, client: int, side: Side) -> None:
+        """At the process that has this port; returns when COMMIT may go on. Raises ConnectionError: it was killed in its sleep."""
+        process = await asyncio.to_thread(_process_of, client)
+        process.send_signal(signal.SIGSTOP if side == "stop" else signal.SIGKILL)
+        await self._note(side)
+
+        async def awake() -> bool:
+            return side == "kill" or process.status() != psutil.STATUS_STOPPED
+
+        try:
+            await until(awake, "the client wakes", ASLEEP_SECONDS_MAX)
+        except psutil.NoSuchProcess:
+            raise ConnectionError("killed in its sleep") from None
 
     async def _note(self, side: Side) -> None:
         async with self._changed:
@@ -136,13 +165,68 @@ async def _to_client(server_in: asyncio.StreamReader, client_out: asyncio.Stream
             return
 
 
+def _process_of(port: int) -> psutil.Process:
+    """Whose end of a connection on loopback this is. Raises ConnectionError: nobody's any more."""
+    for connection in psutil.net_connections("tcp4"):
+        if connection.laddr and connection.laddr.port == port and connection.pid:
+            return psutil.Process(connection.pid)
+    raise ConnectionError(f"nobody has the port {port}")
+
+
+class Cutter:
+    """`cut_commit` as a process: it goes on while the test waits."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._in, self._out = process.stdin, process.stdout
+        self.url = self._out.readline().strip()
+        self.cuts: list[Side] = []
+        threading.Thread(target=self._hear, daemon=True).start()
+
+    def _hear(self) -> None:
+        for line in self._out:
+            self.cuts.append(cast("Side", line.split()[1]))
+
+    def arm(self, side: Side) -> None:
+        """The next COMMIT."""
+        self._in.write(side + "\n")
+        self._in.flush()
+
+    def cut(self, side: Side, seconds: float = 60.0) -> None:
+        """The next COMMIT; returns when it is cut."""
+        count = len(self.cuts) + 1
+        self.arm(side)
+        wait_until(lambda: len(self.cuts) >= count, f"a COMMIT is cut: {side}", seconds)
+
+
+@contextmanager
+def cutter(server_url: str, word: str = "") -> Iterator[Cutter]:
+    """In its own process, before this server."""
+    command = [sys.executable, "-m", "tests.parts.cut_commit", server_url, word]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield Cutter(process)
+        finally:
+            process.kill()
+
+
 async def _program(server_url: str, word: str = "") -> None:
-    async with CommitCutter(server_url, word) as cutter:
-        print(cutter.url, flush=True)  # noqa: T201  (a program's answer)
+    async with CommitCutter(server_url, word) as proxy:
+        print(proxy.url, flush=True)  # noqa: T201  (a program's answer)
+        saying = asyncio.create_task(_say_cuts(proxy))
         while line := await asyncio.to_thread(sys.stdin.readline):
-            cutter.arm("before" if line.strip() == "before" else "after")
-            await cutter.wait_for_cuts(len(cutter.cuts) + 1)
-            print("cut", cutter.cuts[-1], flush=True)  # noqa: T201
+            side = line.strip()
+            proxy.arm(cast("Side", side) if side in get_args(Side) else "after")
+        saying.cancel()
+
+
+async def _say_cuts(proxy: CommitCutter) -> None:
+    said = 0
+    while True:
+        await proxy.wait_for_cuts(said + 1)
+        print("cut", proxy.cuts[said], flush=True)  # noqa: T201
+        said += 1
 
 
 if __name__ == "__main__":
