@@ -31,7 +31,10 @@ _EFFECT: Final = {
 
 
 class Pipeline(Keyword[bool]):
-    """`pipeline`: derived edges count; the pipeline itself is the folder."""
+    """`pipeline`: the folder is the pipeline; what the body reads fires it too (`mute` drops such an edge).
+
+        -- pipeline
+    """
 
     word, form = "pipeline", "pipeline"
 
@@ -54,7 +57,15 @@ class Input:
 
 
 class On(Keyword[Input]):
-    """`on <uri> …`: one edge a line."""
+    """`on <uri> …`: what fires the script, one edge a line. Topics, tables, landed objects, schedules, webhooks.
+
+    `debounce=10s` gives this edge a debounce of its own. For a topic: `format=` of its values (json, raw), `start=` where a script that has never
+    read it begins (earliest, latest, a time), `tombstones=` what a record without a value does. For objects: `overwrite=` what a changed
+    object does.
+
+        -- on kafka://orders
+        -- on ducklake://main/orders debounce=10s
+    """
 
     word, form, many = "on", "on <uri> [debounce= format= start= tombstones= overwrite=]", True
 
@@ -170,7 +181,10 @@ def _target(word: Word) -> Asset | str:
 
 
 class Mute(Keyword[str]):
-    """`mute <uri>|all`: drops derived edges."""
+    """`mute <uri>|all`: the body reads it, and it does not fire the script.
+
+        -- mute ducklake://main/rates
+    """
 
     word, form, many = "mute", "mute <uri>|all", True
 
@@ -194,7 +208,10 @@ def _muted(word: Word) -> str:
 
 
 class Read(Keyword[bool]):
-    """`read pinned`: upstream lakes are read at the snapshots of the trigger."""
+    """`read pinned`: upstream lakes are read at the snapshots of the trigger, so a run made again reads the same rows.
+
+        -- read pinned
+    """
 
     word, form, refuses = "read", "read pinned", True
 

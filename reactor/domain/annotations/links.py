@@ -11,7 +11,10 @@ from reactor.domain.scripts import Header
 
 
 class Macros(Keyword[bool]):
-    """`macros`: the file is a library of `CREATE MACRO`."""
+    """`macros`: the file is a library of `CREATE MACRO`, for scripts that `use` it.
+
+        -- macros
+    """
 
     word, form = "macros", "macros"
 
@@ -26,7 +29,10 @@ class Macros(Keyword[bool]):
 
 
 class Use(Keyword[str]):
-    """`use <script>`: the macros of a library."""
+    """`use <script>`: the macros of a library.
+
+        -- use lib/money.sql
+    """
 
     word, form, many = "use", "use <script>", True
 
@@ -42,7 +48,10 @@ class Use(Keyword[str]):
 
 
 class OnFailure(Keyword[str]):
-    """`on_failure <script>`: runs once, after the last attempt."""
+    """`on_failure <script>`: runs once, after the last attempt has failed.
+
+        -- on_failure alarm.py
+    """
 
     word, form = "on_failure", "on_failure <script>"
 
@@ -58,7 +67,10 @@ class OnFailure(Keyword[str]):
 
 
 class PreRun(Keyword[str]):
-    """`pre_run <script>`: runs in the lane before staging."""
+    """`pre_run <script>`: runs before each run of this script, in its lane.
+
+        -- pre_run prepare.sql
+    """
 
     word, form = "pre_run", "pre_run <script>"
 

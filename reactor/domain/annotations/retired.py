@@ -33,13 +33,13 @@ class _Unused(Keyword[None]):
 
 
 class Measure(_Unused):
-    """`measure …` of a metrics layer."""
+    """`measure …`: read and left alone; it belongs to a metrics layer that Reactor does not have."""
 
     word, form, many = "measure", "measure …", True
 
 
 class Dimension(_Unused):
-    """`dimension …` of a metrics layer."""
+    """`dimension …`: read and left alone; it belongs to a metrics layer that Reactor does not have."""
 
     word, form, many = "dimension", "dimension …", True
 

@@ -35,7 +35,13 @@ _OTHER_KINDS: Final = {
 
 
 class Batch(Keyword[tuple[BatchColumn, ...]]):
-    """`batch <col> <type>[, …]`: typed columns decoded from the payload, by exact name."""
+    """`batch <column> <type>[, …]`: the columns of `batch`, decoded from the payload by exact name, with DuckDB's types.
+
+    A value that its type cannot hold exactly sets the record aside; a member that is absent is NULL; members without a column are left out.
+    Without this line `batch` has `value`. `_topic, _source_partition, _offset, _timestamp, _key, _headers` are always there.
+
+        -- batch order_id BIGINT, amount DECIMAL(12,2), ordered_at TIMESTAMPTZ
+    """
 
     word, form, refuses = "batch", "batch <column> <type>[, …]", True
 
@@ -123,7 +129,15 @@ def _wrong(text: str, start: int, message: str, suggestion: str | None = None, c
 
 
 class Partitioned(Keyword[Partitioning]):
-    """`partitioned hourly|daily|weekly|monthly …`, `partitioned dynamic key=$.a.b`."""
+    """`partitioned hourly|daily|weekly|monthly …`, `partitioned dynamic key=$.a.b`: the slices that are debounced, run and made anew one by one.
+
+    `event_time=` is where a record says when it happened: a path into the payload or `header:<name>`; by default the header `event_time`, else
+    the record's timestamp. `tz=` is the zone whose days they are (UTC), `format=` how a slice is spelt, `start=` the first one. A record whose
+    path leads to nothing readable is set aside.
+
+        -- partitioned daily event_time=$.ordered_at tz=Europe/Vienna
+        -- partitioned dynamic key=$.tenant.id
+    """
 
     word, refuses = "partitioned", True
     form = "partitioned hourly|daily|weekly|monthly [tz= format= start= event_time=], or partitioned dynamic key=$.a.b"

@@ -26,7 +26,16 @@ _STRATEGY_OPTIONS: Final = ("append", "history", "key", "latest", "track", "dele
 
 
 class MaterializeKeyword(Keyword[Materialize]):
-    """`materialize [manual|scd2] ducklake://lake/table …`; history > append > key > replace."""
+    """`materialize ducklake://lake/table …`: the table that the SELECT becomes, and how. History before append before key before replace.
+
+    Nothing more: the table, or the slice of it that fired, is replaced. `append`: rows are added. `key=a,b`: rows of a key are merged; `latest=c` keeps
+    the newest of several; a boolean output column `_deleted` deletes. `history` (or `scd2` before the table): a history with validity; `track=`
+    names the columns whose change counts, `deletes=close` ends what is no more. `manual`: the script writes the table itself.
+    `on_schema_change=` says what a SELECT with other columns does: warn (and widen), ignore, fail, sync.
+
+        -- materialize ducklake://main/orders append
+        -- materialize ducklake://main/customers key=customer_id latest=updated_at
+    """
 
     word = "materialize"
     form = "materialize [manual|scd2] ducklake://lake/table [append] [key=a[,b] [latest=c]] [history] [track=a,b] [deletes=close] [on_schema_change=]"
@@ -115,7 +124,10 @@ def _read_marker(word: Word) -> str:
 
 
 class IncrementalKeyword(Keyword[Incremental]):
-    """`incremental cdc=<col> [lookback=<dur>]`: only rows beyond the last materialized value."""
+    """`incremental cdc=<column> [lookback=<dur>]`: only rows beyond the last materialized value, for `append` and `key=`.
+
+        -- incremental cdc=updated_at lookback=1h
+    """
 
     word, form, refuses = "incremental", "incremental cdc=<column> [lookback=<dur>]", True
 

@@ -19,7 +19,12 @@ TAG_BYTES_MAX: Final = 50
 
 
 class Trigger(Keyword[TriggerRule]):
-    """`trigger any|all …`: OR, or AND-join per asset partition."""
+    """`trigger any|all …`: run for each update of any edge, or once all edges have updated the same asset partition.
+
+    `expires=7d`: how long a join waits; `at_least=n`: how many edges are enough; `late=rerun`: what comes after the join runs it again.
+
+        -- trigger all expires=2d
+    """
 
     word, form, refuses = "trigger", "trigger any|all [expires=7d] [at_least=n] [late=rerun]", True
 
@@ -41,7 +46,10 @@ class Trigger(Keyword[TriggerRule]):
 
 
 class DebounceKeyword(Keyword[Debounce]):
-    """`debounce <quiet> …`: the trailing edge with a ceiling."""
+    """`debounce <quiet> …`: a slice is due after so long without news, and at the latest after `max=` since the first; at once with `rows=` or `bytes=`.
+
+        -- debounce 2s max=30s rows=100000
+    """
 
     word, form = "debounce", "debounce <quiet> [max= rows= bytes=]"
 
@@ -61,7 +69,11 @@ class DebounceKeyword(Keyword[Debounce]):
 
 
 class FreshnessKeyword(Keyword[Freshness]):
-    """`freshness <dur> …`: how old the asset may be."""
+    """`freshness <dur> …`: how old the asset may be. `deadline=` is a cron line instead of a distance, `tz=` its zone, `on=` what ages: the run or the data.
+
+        -- freshness 5m
+        -- freshness 1d deadline="0 6 * * *" tz=Europe/Vienna
+    """
 
     word, form = "freshness", 'freshness <dur> [deadline="<cron>"] [tz=] [on=run|data]'
 
@@ -81,7 +93,10 @@ class FreshnessKeyword(Keyword[Freshness]):
 
 
 class RetryKeyword(Keyword[Retry]):
-    """`retry <n> …`: of runs fired by events."""
+    """`retry <n> …`: a run fired by events that failed is tried again, n times, after a delay that may grow.
+
+        -- retry 3 10s backoff=exponential
+    """
 
     word, form = "retry", "retry <n> [<delay>] [backoff=exponential]"
 
@@ -102,7 +117,10 @@ class RetryKeyword(Keyword[Retry]):
 
 
 class Tag(Keyword[str]):
-    """`tag <word>`: for selection, and for replicas that run only some scripts."""
+    """`tag <word>`: for selection, and for replicas that run only some scripts (`serve --tags`).
+
+        -- tag heavy
+    """
 
     word, form = "tag", "tag <word>"
 
