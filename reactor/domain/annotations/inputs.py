@@ -33,7 +33,7 @@ _EFFECT: Final = {
 class Pipeline(Keyword[bool]):
     """`pipeline`: the folder is the pipeline; what the body reads fires it too (`mute` drops such an edge).
 
-        -- pipeline
+    -- pipeline
     """
 
     word, form = "pipeline", "pipeline"
@@ -183,7 +183,7 @@ def _target(word: Word) -> Asset | str:
 class Mute(Keyword[str]):
     """`mute <uri>|all`: the body reads it, and it does not fire the script.
 
-        -- mute ducklake://main/rates
+    -- mute ducklake://main/rates
     """
 
     word, form, many = "mute", "mute <uri>|all", True
@@ -210,7 +210,7 @@ def _muted(word: Word) -> str:
 class Read(Keyword[bool]):
     """`read pinned`: upstream lakes are read at the snapshots of the trigger, so a run made again reads the same rows.
 
-        -- read pinned
+    -- read pinned
     """
 
     word, form, refuses = "read", "read pinned", True

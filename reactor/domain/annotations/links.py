@@ -13,7 +13,7 @@ from reactor.domain.scripts import Header
 class Macros(Keyword[bool]):
     """`macros`: the file is a library of `CREATE MACRO`, for scripts that `use` it.
 
-        -- macros
+    -- macros
     """
 
     word, form = "macros", "macros"
@@ -31,7 +31,7 @@ class Macros(Keyword[bool]):
 class Use(Keyword[str]):
     """`use <script>`: the macros of a library.
 
-        -- use lib/money.sql
+    -- use lib/money.sql
     """
 
     word, form, many = "use", "use <script>", True
@@ -50,7 +50,7 @@ class Use(Keyword[str]):
 class OnFailure(Keyword[str]):
     """`on_failure <script>`: runs once, after the last attempt has failed.
 
-        -- on_failure alarm.py
+    -- on_failure alarm.py
     """
 
     word, form = "on_failure", "on_failure <script>"
@@ -69,7 +69,7 @@ class OnFailure(Keyword[str]):
 class PreRun(Keyword[str]):
     """`pre_run <script>`: runs before each run of this script, in its lane.
 
-        -- pre_run prepare.sql
+    -- pre_run prepare.sql
     """
 
     word, form = "pre_run", "pre_run <script>"

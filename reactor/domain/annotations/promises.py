@@ -24,10 +24,10 @@ _ARROW = re.compile(r"""[ \t]*(?P<left>"(?:[^"]|"")+"|[^ \t"<>=:→←-]+)?[ \t]
 class DataTestKeyword(Keyword[DataTest]):
     """`data_test …`: what must hold of the table before it is published: one of four forms, or the path of a script that selects bad rows.
 
-        -- data_test unique order_id
-        -- data_test not_null order_id severity=warn
-        -- data_test accepted_values state = open,paid,gone
-        -- data_test relationships customer_id -> ducklake://main/customers.customer_id
+    -- data_test unique order_id
+    -- data_test not_null order_id severity=warn
+    -- data_test accepted_values state = open,paid,gone
+    -- data_test relationships customer_id -> ducklake://main/customers.customer_id
     """
 
     word, form, many = "data_test", "data_test unique|not_null|accepted_values|relationships …, or data_test <script path>", True
@@ -163,7 +163,7 @@ def _reference(text: str, schemes: tuple[str, ...]) -> tuple[str, str]:
 class ColumnKeyword(Keyword[ColumnLineage]):
     """`column <out> <- <uri>.<column>[, …]`: where a column comes from, said by hand where it cannot be seen in the SQL.
 
-        -- column total <- ducklake://main/orders.amount
+    -- column total <- ducklake://main/orders.amount
     """
 
     word, form, many = "column", "column <out> <- <uri>.<column>[, …]", True

@@ -126,7 +126,7 @@ def _read_marker(word: Word) -> str:
 class IncrementalKeyword(Keyword[Incremental]):
     """`incremental cdc=<column> [lookback=<dur>]`: only rows beyond the last materialized value, for `append` and `key=`.
 
-        -- incremental cdc=updated_at lookback=1h
+    -- incremental cdc=updated_at lookback=1h
     """
 
     word, form, refuses = "incremental", "incremental cdc=<column> [lookback=<dur>]", True

@@ -48,7 +48,7 @@ class Trigger(Keyword[TriggerRule]):
 class DebounceKeyword(Keyword[Debounce]):
     """`debounce <quiet> …`: a slice is due after so long without news, and at the latest after `max=` since the first; at once with `rows=` or `bytes=`.
 
-        -- debounce 2s max=30s rows=100000
+    -- debounce 2s max=30s rows=100000
     """
 
     word, form = "debounce", "debounce <quiet> [max= rows= bytes=]"
@@ -71,8 +71,8 @@ class DebounceKeyword(Keyword[Debounce]):
 class FreshnessKeyword(Keyword[Freshness]):
     """`freshness <dur> …`: how old the asset may be. `deadline=` is a cron line instead of a distance, `tz=` its zone, `on=` what ages: the run or the data.
 
-        -- freshness 5m
-        -- freshness 1d deadline="0 6 * * *" tz=Europe/Vienna
+    -- freshness 5m
+    -- freshness 1d deadline="0 6 * * *" tz=Europe/Vienna
     """
 
     word, form = "freshness", 'freshness <dur> [deadline="<cron>"] [tz=] [on=run|data]'
@@ -95,7 +95,7 @@ class FreshnessKeyword(Keyword[Freshness]):
 class RetryKeyword(Keyword[Retry]):
     """`retry <n> …`: a run fired by events that failed is tried again, n times, after a delay that may grow.
 
-        -- retry 3 10s backoff=exponential
+    -- retry 3 10s backoff=exponential
     """
 
     word, form = "retry", "retry <n> [<delay>] [backoff=exponential]"
@@ -119,7 +119,7 @@ class RetryKeyword(Keyword[Retry]):
 class Tag(Keyword[str]):
     """`tag <word>`: for selection, and for replicas that run only some scripts (`serve --tags`).
 
-        -- tag heavy
+    -- tag heavy
     """
 
     word, form = "tag", "tag <word>"
