@@ -5,10 +5,10 @@ READY := .venv/.ready
 CASES ?= tests/cases
 ROUNDS ?= 20
 
-.PHONY: help run test cases chaos check
+.PHONY: help run test cases chaos check docs first-hour
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name says; do printf '%-14s %s\n' "$$name" "$$says"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name says; do printf '%-16s %s\n' "$$name" "$$says"; done
 
 run: $(READY) ## the demo, until Ctrl-C (SECONDS=60: for a minute)
 	@$(PYTHON) -m reactor demo $(if $(SECONDS),--seconds $(SECONDS))
@@ -26,6 +26,12 @@ check: $(READY) ## lint, types and import contracts
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m mypy
 	@.venv/bin/lint-imports
+
+docs: $(READY) ## the documentation, as a site in .reactor/site
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --config-file docs/mkdocs.yml
+
+first-hour: $(READY) ## what the tutorial says, word by word, in a clean folder
+	@$(PYTHON) -m docs.first_hour
 
 $(READY): pyproject.toml
 	@$(PYTHON3) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Reactor needs Python 3.11 or newer: make PYTHON3=<its path>" >&2; exit 1; }

@@ -10,9 +10,9 @@ from importlib.resources import files
 from typing import Any, Final
 
 import typer.main
-from click import Command, Context, Group
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from typer.core import TyperCommand, TyperGroup
 
 from reactor.cli.entry import VERBS
 from reactor.domain.annotations import KEYWORDS, Keyword
@@ -32,7 +32,7 @@ def on_files(found: Files, *, config: MkDocsConfig) -> Files:
     return found
 
 
-def annotations() -> str:
+def annotations_page() -> str:
     """Every keyword: its form, what it says, and what of it waits."""
     return "\n".join(_annotations())
 
@@ -52,7 +52,7 @@ def _annotations() -> Iterator[str]:
                 yield f"!!! note\n    Known, not active yet: {waiting.feature}.\n"
 
 
-def verbs() -> str:
+def verbs_page() -> str:
     """Every verb with its `--help`."""
     return "\n".join(_verbs())
 
@@ -64,26 +64,28 @@ def _verbs() -> Iterator[str]:
     yield "and an error is `application/problem+json` (RFC 9457) on stderr.\n"
     for name, verb in VERBS.items():
         command = typer.main.get_command(import_module(verb.module).app)
+        assert isinstance(command, TyperCommand | TyperGroup)
         for path, one in commands(name, command):
             yield f"## `reactor {path}`\n\n```text\n{help_of(path, one)}\n```\n"
 
 
-def commands(name: str, command: Command) -> Iterator[tuple[str, Command]]:
+def commands(name: str, command: TyperCommand | TyperGroup) -> Iterator[tuple[str, TyperCommand]]:
     """A verb and its verbs, by their whole names."""
-    if not isinstance(command, Group):
+    if isinstance(command, TyperCommand):
         yield name, command
         return
     for below in command.commands.values():
+        assert isinstance(below, TyperCommand | TyperGroup)
         yield from commands(f"{name} {below.name}", below)
 
 
-def help_of(path: str, command: Command) -> str:
+def help_of(path: str, command: TyperCommand) -> str:
     """What `--help` prints."""
-    with Context(command, info_name=f"reactor {path}", max_content_width=HELP_COLUMNS, terminal_width=HELP_COLUMNS) as context:
-        return command.get_help(context)
+    context = command.context_class(command, info_name=f"reactor {path}", max_content_width=HELP_COLUMNS, terminal_width=HELP_COLUMNS)
+    return command.get_help(context)
 
 
-def settings() -> str:
+def settings_page() -> str:
     """Every setting by section: type, bounds, default, and what it is for."""
     return "\n".join(_settings())
 
@@ -123,7 +125,7 @@ def _name(key: str) -> str:
     return "<name>" if key == "*" else key
 
 
-def events() -> str:
+def events_page() -> str:
     """The schemas of what Reactor publishes."""
     return "\n".join(_events())
 
@@ -133,10 +135,11 @@ def _events() -> Iterator[str]:
     yield "What is committed is told: [CloudEvents 1.0](https://cloudevents.io) in structured JSON, at least once; drop an equal `source` and `id`.\n"
     for name in SCHEMAS:
         text = (files("reactor") / "schemas" / f"{name}.json").read_text()
-        yield f"## `{json.loads(text)['title']}`\n\n{json.loads(text)['description']}\n\n```json\n{text.strip()}\n```\n"
+        schema = json.loads(text)
+        yield f"## `{schema['title']}`\n\n{schema.get('description', '')}\n\n```json\n{text.strip()}\n```\n"
 
 
-def metrics() -> str:
+def metrics_page() -> str:
     """Every metric with its labels."""
     return "\n".join(_metrics())
 
@@ -159,10 +162,10 @@ def measured() -> Iterator[tuple[str, str, Sequence[str], str]]:
 
 def documented(keyword: Keyword[Any]) -> tuple[str, Sequence[str]]:
     """What a keyword's docstring says, and the lines that it gives as examples."""
-    lines = (inspect.getdoc(type(keyword)) or "").splitlines()
+    lines = [line.strip() for line in (inspect.getdoc(type(keyword)) or "").splitlines()]
     return "\n".join(line for line in lines if not line.startswith("-- ")), [line for line in lines if line.startswith("-- ")]
 
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
-    "annotations": annotations, "verbs": verbs, "settings": settings, "events": events, "metrics": metrics,
+    "annotations": annotations_page, "verbs": verbs_page, "settings": settings_page, "events": events_page, "metrics": metrics_page,
 }
