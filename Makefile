@@ -8,7 +8,7 @@ ROUNDS ?= 20
 .PHONY: help run test cases chaos check docs first-hour
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name says; do printf '%-16s %s\n' "$$name" "$$says"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name says; do printf '%-18s %s\n' "$$name" "$$says"; done
 
 run: $(READY) ## the demo, until Ctrl-C (SECONDS=60: for a minute)
 	@$(PYTHON) -m reactor demo $(if $(SECONDS),--seconds $(SECONDS))

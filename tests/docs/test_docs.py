@@ -14,6 +14,7 @@ from reactor.cli.entry import VERBS
 from reactor.domain.annotations import KEYWORDS, read_header
 from reactor.domain.assets import ProjectNames
 from reactor.domain.project import check_project
+from reactor.lake.connecting import CATALOG_VERSION, READERS
 from reactor.settings import load
 from reactor.settings.shape import leaves
 
@@ -46,6 +47,12 @@ def test_every_verb_setting_metric_and_annotation_is_in_the_reference() -> None:
 def test_every_event_schema_is_in_the_reference() -> None:
     shipped = {path.stem for path in (ROOT / "reactor/schemas").glob("*.json")}
     assert [name for name in shipped if f"urn:reactor:schema:{name.replace('.', ':')}" not in REFERENCE["events"]()] == []
+
+
+def test_who_may_read_is_what_connect_says() -> None:
+    text = (PAGES / "readers.md").read_text()
+    assert READERS in " ".join(text.split())
+    assert f"version {CATALOG_VERSION} of DuckLake's format" in text
 
 
 @pytest.mark.parametrize("word", KEYWORDS)
