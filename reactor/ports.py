@@ -453,6 +453,10 @@ class State(Protocol):
         """
         ...
 
+    async def append_log(self, run_id: RunId, chunk: int, text: str, keep_from: int) -> None:
+        """A piece of what a run says, numbered from 0; pieces below `keep_from` go. Once more changes nothing, nor if there is no such run."""
+        ...
+
     async def verdict(self, run_id: RunId, lake: str, snapshot_before: int) -> Verdict:
         """Run row, snapshots above `snapshot_before` with our mark and the trigger's state, in one statement."""
         ...

@@ -48,6 +48,7 @@ VERBS: Mapping[str, Verb] = {
     "events": Verb("reactor.cli.events", "What was committed, and told."),
     "pause": Verb("reactor.cli.pause", "Start no more runs of an asset."),
     "resume": Verb("reactor.cli.pause", "Let a paused asset run again.", "resuming"),
+    "tail": Verb("reactor.cli.tail", "Show the events of an asset as they are committed."),
     "positions": Verb("reactor.cli.positions", "How far sources have been read."),
     "config": Verb("reactor.cli.config", "The settings."),
 }

@@ -92,10 +92,11 @@ def tail_events(
     """
     project = call.open().project
     with at_hand(call, project):
-        call.run(_tail(call, project, asset and read_asset(asset).uri, limit, from_start=from_start))
+        call.run(tailed(call, project, asset and read_asset(asset).uri, limit, from_start=from_start))
 
 
-async def _tail(call: Call, project: Project, asset: str | None, limit: int | None, *, from_start: bool) -> None:
+async def tailed(call: Call, project: Project, asset: str | None, limit: int | None, *, from_start: bool) -> None:
+    """Answer once for each event (of one asset, or all) as it is committed, `limit` times or for ever."""
     left = limit
     async with looked_at(project) as state:
         offset = 0 if from_start else await state.outbox_next()

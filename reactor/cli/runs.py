@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
 from typing import Annotated
 from uuid import UUID
 
@@ -10,19 +14,20 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from reactor.cli.answers import facts, seen_at, table
+from reactor.cli.answers import facts, printable, seen_at, table
 from reactor.cli.call import Call, example, verb, verbs
 from reactor.cli.database import at_hand, looked_at
 from reactor.domain.assets import read_asset
 from reactor.domain.runs import RunId, RunState
 from reactor.errors import StateForbids, UsageError
 from reactor.project import Project, path_in
-from reactor.state.listing import RunRecord, RunSummary
+from reactor.state.listing import LogChunk, RunRecord, RunSummary
 
 app = verbs("What has run, newest first.")
 
 LIMIT, LIMIT_MAX = 50, 500
 """Lines of a list."""
+FOLLOW_SECONDS = 0.3
 
 
 @app.command(name="list", epilog=example("reactor runs list --asset ducklake://main/orders_daily --state failed"))
@@ -78,6 +83,83 @@ async def _one(project: Project, run_id: RunId) -> RunRecord:
     if record is None:
         raise StateForbids(f"there is no run {run_id}", hint="reactor runs list shows those that are kept")
     return record
+
+
+@app.command(name="logs", epilog=example("reactor runs logs 019ed0a4-7b1c-7c1e-8f1a-0d5b2a9c4e11 --follow"))
+@verb
+def logs_of_run(
+    call: Call,
+    run_id: Annotated[UUID, typer.Argument(help="The run's id.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on while it runs.")] = False,
+) -> None:
+    """Show what a run said: the output of a program, the warnings of a SQL script. At most the last MiB is kept.
+
+    With --json {lines: [{at, line}], whole}; with --follow too, each line is an answer of its own.
+    """
+    project = call.open().project
+    with at_hand(call, project):
+        call.run(_logs(call, project, RunId(run_id), follow=follow))
+
+
+async def _logs(call: Call, project: Project, run_id: RunId, *, follow: bool) -> None:
+    said = Said()
+    async with looked_at(project) as state:
+        while True:
+            found = await state.log(run_id, said.following)
+            if found is None:
+                raise StateForbids(f"there is no run {run_id}", hint="reactor runs list shows those that are kept")
+            ended = found[0] not in {"queued", "running"}
+            said.hear(found[1])
+            if follow:
+                _say_lines(call, said.taken(all_of_it=ended))
+            if ended or not follow:
+                break
+            await asyncio.sleep(FOLLOW_SECONDS)
+    if not follow:
+        lines = said.taken(all_of_it=True)
+        call.answer({"lines": lines, "whole": said.whole}, lambda: Text("\n".join(printable(line.line.expandtabs()) for line in lines)) if lines else None)
+    if not said.whole:
+        call.note("it said more: only the end is kept")
+
+
+def _say_lines(call: Call, lines: Sequence[LogLine]) -> None:
+    for line in lines:
+        call.answer(line, partial(Text, printable(line.line.expandtabs())))
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line, and when its end was heard."""
+
+    at: datetime
+    line: str
+
+
+@dataclass(slots=True)
+class Said:
+    """Chunks of a log made into lines. `whole`: nothing at its beginning, or in between, is missing."""
+
+    following: int = 0
+    whole: bool = True
+    _lines: list[LogLine] = field(default_factory=list)
+    _rest: str = ""
+    _heard_at: datetime | None = None
+
+    def hear(self, chunks: Sequence[LogChunk]) -> None:
+        """More of it."""
+        for chunk in chunks:
+            self.whole &= chunk.chunk == self.following
+            self.following, self._heard_at = chunk.chunk + 1, chunk.logged_at
+            *lines, self._rest = (self._rest + chunk.text).split("\n")
+            self._lines += [LogLine(chunk.logged_at, line.rstrip("\r")) for line in lines]
+
+    def taken(self, *, all_of_it: bool) -> Sequence[LogLine]:
+        """The lines that are not taken yet; `all_of_it`: also one that has no end."""
+        taken, self._lines = self._lines, []
+        if all_of_it and self._rest and self._heard_at is not None:
+            taken.append(LogLine(self._heard_at, self._rest))
+            self._rest = ""
+        return taken
 
 
 def _shown_run(run: RunRecord) -> RenderableType:

@@ -167,18 +167,22 @@ class ManagedWork:
         if done:
             for outcome, n in self.staged.outcomes.items():
                 self.committer.telemetry.events_settled.labels(run.consumer, outcome).inc(n)
-            self._say(run, self.staged)
+            await self._say(run, self.staged)
         if not there:
             self.staged = None
         return done
 
-    def _say(self, run: NewRun, staged: Staged) -> None:
-        """What the author should know of a run that is completed."""
+    async def _say(self, run: NewRun, staged: Staged) -> None:
+        """What the author should know of a run that is completed: in the service's log, and in the run's."""
         drift = {"added by": staged.drift.added, "missing in": staged.drift.removed, "of another type in": staged.drift.type_changed}
         said = [f"columns {how} the SELECT: {', '.join(names)}" for how, names in drift.items() if names]
         extra = {"event": "run_warned", "asset": run.consumer, "script": run.script.path, "run_id": str(run.run_id), "partition": run.trigger.partition}
-        for warning in (*staged.warnings, *said):
+        warnings = [*staged.warnings, *said]
+        for warning in warnings:
             logger.warning("%s: %s", run.consumer, warning, extra=extra)
+        if warnings:
+            text = "".join(f"warning: {warning}\n" for warning in warnings)
+            await until_it_answers(partial(self.committer.state.append_log, run.run_id, 0, text, 0))
 
     async def close(self) -> None:
         """Drop the staged tables."""

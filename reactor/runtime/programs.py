@@ -3,7 +3,7 @@
 A program gets why it was fired in `WM_TRIGGER` (JSON), `WM_TRIGGER_FILE` (whole, however long) and as arguments; its partition in
 `WM_PARTITION`, `WM_PARTITION_START`, `WM_PARTITION_END`. It has a process group of its own, which ends whole: with the program, at its time
 limit, and when the service stops or dies (`guard`). Its environment is allow-listed. It is run at least once: its position moves when it has
-exited 0.
+exited 0. What it says is the run's log while it runs (`run_logs`); the end of it is the error of one that fails.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import signal
 import sys
 import tempfile
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -29,6 +30,7 @@ from reactor.errors import RunBlocked, RunFailed
 from reactor.ports import NewRun, PartitionTokens
 from reactor.runtime import guard
 from reactor.runtime.committing import Committer
+from reactor.runtime.run_logs import run_log
 
 TRIGGER_BYTES_MAX = 65_536
 """Of `WM_TRIGGER`; the file holds all. Linux refuses an environment variable above 131,072."""
@@ -59,15 +61,15 @@ class Programs:
             raise RunBlocked(f"{script}: {program} cannot be started.", hint=f"Is it installed, and may it be executed? [runners.{name}] names another.")
         return [program, *(["-m", "reactor.program"] if suffix == "py" else []), script]
 
-    async def run(self, trigger: Trigger, script: str) -> None:
-        """Until it exits. Raises `RunFailed` with the tail of what it said, `RunBlocked`."""
+    async def run(self, trigger: Trigger, script: str, say: Callable[[bytes], None]) -> None:
+        """Until it exits; `say` gets what it says. Raises `RunFailed` with the tail of that, `RunBlocked`."""
         command = self.command(script)
         code: int | None = None
         try:
             with tempfile.TemporaryDirectory(prefix="reactor-run-") as scratch:
                 file = Path(scratch) / "trigger.json"
                 file.write_text(json.dumps(trigger.to_json()))
-                async with _started(command, self.folder, environment(trigger, file)) as (process, output):
+                async with _started(command, self.folder, environment(trigger, file), say) as (process, output):
                     with anyio.move_on_after(self.timeout_seconds):
                         code = await process.wait()
         except OSError as error:
@@ -98,7 +100,8 @@ class ProgramWork:
     async def commit(self, run: NewRun) -> bool:
         """Run it, then move its positions."""
         if not self.done:
-            await self.programs.run(run.trigger, self.start.script.path)
+            async with run_log(self.committer.state, run.run_id) as log:
+                await self.programs.run(run.trigger, self.start.script.path, log.write)
             self.done = True
         return await self.committer.complete(run, ())
 
@@ -114,20 +117,22 @@ def environment(trigger: Trigger, file: Path) -> dict[str, str]:
         text = json.dumps(replace(trigger, events=(), objects=(), truncated=tuple(emptied)).to_json())
     inherited = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     return inherited | {
+        "PYTHONUNBUFFERED": "1",  # what it prints is seen at once
         "WM_TRIGGER": text, "WM_TRIGGER_FILE": str(file), "WM_PARTITION": trigger.partition,
         "WM_PARTITION_START": trigger.partition_start or "", "WM_PARTITION_END": trigger.partition_end or "",
     }
 
 
 class Tail(asyncio.Protocol):
-    """The end of what a program says. Only its last bytes are kept, for it may say a lot."""
+    """The end of what a program says. Only its last bytes are kept, for it may say a lot; `say` gets all."""
 
-    def __init__(self) -> None:
-        self._kept = b""
+    def __init__(self, say: Callable[[bytes], None]) -> None:
+        self._kept, self._say = b"", say
         self.ended = asyncio.Event()
 
     def data_received(self, data: bytes) -> None:
         """More of it."""
+        self._say(data)
         self._kept = (self._kept + data)[-OUTPUT_TAIL_BYTES:]
 
     def connection_lost(self, _error: Exception | None) -> None:
@@ -139,7 +144,9 @@ class Tail(asyncio.Protocol):
 
 
 @asynccontextmanager
-async def _started(command: Sequence[str], folder: Path, env: Mapping[str, str]) -> AsyncIterator[tuple[Process, Tail]]:
+async def _started(
+    command: Sequence[str], folder: Path, env: Mapping[str, str], say: Callable[[bytes], None],
+) -> AsyncIterator[tuple[Process, Tail]]:
     """A program under its guard, and what it says; left, its whole process group has ended.
 
     The pipes are our own: those of asyncio keep `wait` from returning while anybody that the program has left behind holds them.
@@ -147,7 +154,7 @@ async def _started(command: Sequence[str], folder: Path, env: Mapping[str, str])
     held_by_guard, held = os.pipe()
     said, says = os.pipe()
     loop = asyncio.get_running_loop()
-    reading, tail = await loop.connect_read_pipe(Tail, os.fdopen(said, "rb", 0))
+    reading, tail = await loop.connect_read_pipe(partial(Tail, say), os.fdopen(said, "rb", 0))
     try:
         try:
             process = await asyncio.create_subprocess_exec(

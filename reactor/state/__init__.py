@@ -4,7 +4,7 @@ Authority. The catalogs of the lakes and this room's tables (schema `reactor`) a
 events commit in one transaction. Who says what:
 
 - `position`, `fence`: how far a consumer has settled a source partition. `materialized_partition`: what an asset partition holds.
-- `run`: how a run ended. COMMIT's answer is not asked; `verdict` is.
+- `run`: how a run ended. COMMIT's answer is not asked; `verdict` is. `run_log`: what it said.
 - `decision`: why something ran, waits, or did not run. Told, never asked: nothing is decided by it.
 - `outbox`, `inbox`: what happened and what was asked for, each numbered without gaps by its row of `queue`.
 - `lease`: who does a job that one replica does at a time. It saves work; the tokens keep the truth.

@@ -53,6 +53,15 @@ class RunRecord(RunSummary):
 
 
 @dataclass(frozen=True, slots=True)
+class LogChunk:
+    """A piece of what a run said. The first that is kept has a number above 0 if it said more than is kept."""
+
+    chunk: int
+    text: str
+    logged_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class MaterializedPartition:
     """The state of one asset partition. Snapshot and rows are those of the last good run, whatever `status` says."""
 
@@ -123,6 +132,13 @@ class Listing(Part):
         """One run, whole."""
         row = await self._db.row("get_run", run_id)
         return RunRecord(**row) if row else None
+
+    async def log(self, run_id: RunId, chunk: int = 0) -> tuple[RunState, Sequence[LogChunk]] | None:
+        """The state of a run and what it said from this chunk on; if it has ended then, that is all. None: no such run."""
+        rows = await self._db.rows("run_log", run_id, chunk)
+        if not rows:
+            return None
+        return rows[0]["state"], [LogChunk(r["chunk"], r["text"], r["logged_at"]) for r in rows if r["chunk"] is not None]
 
     async def runs_of_request(self, event_id: str) -> Sequence[RunSummary]:
         """What came of a request: the runs whose trigger names it, oldest first; none yet while it waits."""

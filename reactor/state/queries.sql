@@ -134,6 +134,11 @@ update reactor.run set state = 'aborted', finished_at = clock_timestamp() where 
 -- name: fail
 select reactor.fail($1, $2, $3)
 
+-- name: append_log
+with gone as (
+  delete from reactor.run_log where run_id = $1 and chunk < $4)
+insert into reactor.run_log (run_id, chunk, text) select id, $2, $3 from reactor.run where id = $1 on conflict do nothing
+
 -- name: heartbeat
 insert into reactor.replica (name, seen_at) values ($1, clock_timestamp()) on conflict (name) do update set seen_at = excluded.seen_at
 
@@ -228,6 +233,10 @@ select r.id as run_id, r.root_run_id, r.script, r.asset, r.lake, r.partition, r.
     r.rows_inserted, r.rows_deleted, r.error, r.fired_at, r.created_at, r.finished_at,
     r.script_version, r.consumer, r.strategy, r.cascade, r.trigger, r.claims, r.drift, r.timings, r.compiled_sql
   from reactor.run r where r.id = $1
+
+-- name: run_log
+select r.state, l.chunk, l.text, l.logged_at
+  from reactor.run r left join reactor.run_log l on l.run_id = r.id and l.chunk >= $2 where r.id = $1 order by l.chunk
 
 -- name: list_partitions
 with running as (

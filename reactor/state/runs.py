@@ -20,7 +20,7 @@ ERROR_CHARACTERS_MAX = 20_000
 
 
 class Runs(Part):
-    """Rows of `run`, `materialized_partition`, `replica`."""
+    """Rows of `run`, `run_log`, `materialized_partition`, `replica`."""
 
     async def epoch(self) -> Epoch:
         """Which life of which database this is."""
@@ -77,6 +77,10 @@ class Runs(Part):
                 await connection.execute(statement("insert_run"), *self._rows(run))
                 run_id = run.run_id
             await connection.execute(statement("fail"), run_id, error[:ERROR_CHARACTERS_MAX].replace("\0", "\ufffd"), final)
+
+    async def append_log(self, run_id: RunId, chunk: int, text: str, keep_from: int) -> None:
+        """A piece of what a run says, numbered from 0; pieces below `keep_from` go."""
+        await self._db.value("append_log", run_id, chunk, text, keep_from)
 
     async def heartbeat(self) -> None:
         """This replica is alive."""

@@ -17,7 +17,7 @@ from reactor.cli.failures import FAILED, INTERRUPTED, STOPPED, UNREACHABLE, USAG
 from reactor.errors import Conflict, LakeHalted, Outage, RunBlocked, RunFailed, StateForbids, UsageError
 from tests.cli.conftest import NUMBERS, Reactor
 
-VERBS = ["init", "check", "compile", "list", "dev", "serve", "run", "query", "pause", "resume", "connect", "maintain", "runs list", "runs show", "events list", "events show", "events tail",
+VERBS = ["init", "check", "compile", "list", "dev", "serve", "run", "query", "pause", "resume", "connect", "maintain", "runs list", "runs show", "runs logs", "tail", "events list", "events show", "events tail",
          "positions list", "positions reset", "positions acknowledge"]  # fmt: skip
 
 
