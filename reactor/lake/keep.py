@@ -10,6 +10,7 @@ leaves here is linked back at the next start and goes after `KEEP_SECONDS`, beca
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -29,6 +30,9 @@ KEEP_SECONDS = 3600.0
 CLOCK_SLACK_MS = 2000
 """How far a clock may have been set back within a transaction; links too many do no harm."""
 
+AWAY = frozenset({errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.ENOTCONN})
+"""What a folder answers that is right, and cannot be written just now."""
+
 _NEW_FILE = re.compile(r"ducklake-([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}(?:-delete)?\.(?:parquet|puffin)")
 
 Named = Callable[[Collection[str]], Collection[str]]
@@ -44,7 +48,7 @@ class Kept:
 
 
 class Keep:
-    """The keep folder of one lake. Raises UsageError if a file of the lake cannot have a second name there."""
+    """The keep folder of one lake. Raises UsageError if a file of the lake cannot have a second name there, Outage if nothing can be written now."""
 
     def __init__(self, lake_folder: Path, keep_folder: Path) -> None:
         self._lake, self._folder = lake_folder, keep_folder
@@ -59,6 +63,8 @@ class Keep:
             probe.touch()
             os.link(probe, link)
         except OSError as error:
+            if error.errno in AWAY:
+                raise Outage(f"{self._lake} cannot be written: {error.strerror}", hint="make the lake's data path writable again") from error
             raise UsageError(f"files of {self._lake} cannot be kept in {self._folder}: {error.strerror}",
                              hint="keep_path must lie outside of the data path, on the same file system") from error
         finally:
@@ -86,14 +92,17 @@ class Keep:
         return [folder / name for name in names if (match := _NEW_FILE.fullmatch(name)) and int(match[1] + match[2], 16) >= oldest]
 
     def restore(self, kept: Kept, named: Named) -> int:
-        """Link back what the catalog names and the lake has lost; how many files that were."""
+        """Link back what the catalog names and the lake has lost; how many files that were. Raises `Outage`."""
         lost = {file.name: file for file in kept.files if not (self._lake / file).exists() and (kept.folder / file).exists()}
         wanted = named(lost) if lost else ()
         for name in wanted:
             target = self._lake / lost[name]
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if not target.exists():
-                os.link(kept.folder / lost[name], target)
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                if not target.exists():
+                    os.link(kept.folder / lost[name], target)
+            except OSError as error:
+                raise Outage(f"{target} cannot be linked back: {error.strerror}", hint="make the lake's data path writable again") from error
         return len(wanted)
 
     def drop(self, kept: Kept) -> None:
@@ -143,7 +152,7 @@ class Custody:
                 self._release()
 
     def settled(self, *, committed: bool) -> None:
-        """The run row has spoken. Raises `Outage` while the catalog cannot be asked: then call it again."""
+        """The run row has spoken. Raises `Outage` while the catalog cannot be asked, or a lost file not be linked back: then call it again."""
         with self._lock:
             self._committed = committed
             waiting = self._committing

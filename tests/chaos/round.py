@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tests.chaos.facts import NEWEST, ORDERS, Findings, judged, look
-from tests.chaos.parts import Parts, ReadOnly
+from tests.chaos.parts import Parts
 from tests.chaos.plan import AWAY_SECONDS_MAX, BROKERS, REPLICAS, Act, Plan
 from tests.integration.records import Load, OrderTopic
 from tests.integration.served import STOP_SECONDS, Served
 from tests.integration.shop import PUBLISHES, Shop
 from tests.integration.verbs import reactor
 from tests.parts.cut_commit import Cutter, Side, cutter
+from tests.parts.read_only import read_only
 from tests.parts.waiting import wait_until
 
 HIT_SECONDS_MAX = 10.0
@@ -52,25 +53,28 @@ class Round:
     _mendings: list[Mending] = field(default_factory=list)
     _brokers_down: set[int] = field(default_factory=set)
     _load: ExitStack = field(default_factory=ExitStack)
+    _mess: ExitStack = field(default_factory=ExitStack)
 
     def play(self) -> None:
-        """All acts under load, then all is mended, must become whole, and is judged."""
+        """All acts under load, then all is mended, and must become whole."""
         self.shop.write_all_scripts()
-        self._replicas = [self._started(i) for i in range(REPLICAS)]
-        with self._load:
-            self._load.enter_context(Load(self.shop.orders, PAUSE_SECONDS))
-            wait_until(self._has_begun, "the first rows", WHOLE_SECONDS_MAX)
-            for act in self.plan.acts:
-                self._pass(act.after_seconds)
-                self.say(str(act))
-                self._acts[act.kind](act)
-                if act.leases_run_out:
-                    self.shop.time_passes()
-        self.say("is mended")
-        self._mend_all()
-        self._become_whole()
-        for i, replica in enumerate(self._replicas):
-            self._end(i, replica)
+        with self._mess:
+            self._mess.callback(self._start_brokers)
+            self._replicas = [self._started(i) for i in range(REPLICAS)]
+            with self._load:
+                self._load.enter_context(Load(self.shop.orders, PAUSE_SECONDS))
+                wait_until(self._has_begun, "the first rows", WHOLE_SECONDS_MAX)
+                for act in self.plan.acts:
+                    self._pass(act.after_seconds)
+                    self.say(str(act))
+                    self._acts[act.kind](act)
+                    if act.leases_run_out:
+                        self.shop.time_passes()
+            self.say("is mended")
+            self._mend_all()
+            self._become_whole()
+            for i, replica in enumerate(self._replicas):
+                self._end(i, replica)
 
     def _has_begun(self) -> bool:
         self._revive()
@@ -242,11 +246,15 @@ class Round:
     def _kill_postgres(self, act: Act) -> None:
         self.parts.postgres.kill()
         self.kills += 1
-        self._pass(min(act.lasts_seconds, AWAY_SECONDS_MAX))
-        self.parts.postgres.start()
+        try:
+            self._pass(min(act.lasts_seconds, AWAY_SECONDS_MAX))
+        finally:
+            self.parts.postgres.start()
 
     def _make_read_only(self, act: Act) -> None:
-        self._later(act.lasts_seconds, ReadOnly(self.shop.folder / "lake").end)
+        refusing = self._mess.enter_context(ExitStack())
+        refusing.enter_context(read_only(self.shop.folder / "lake"))
+        self._later(act.lasts_seconds, refusing.close)
 
     def _make_topic_anew(self, _: Act) -> None:
         """Once all of it was read; then as the product says: `positions reset`."""

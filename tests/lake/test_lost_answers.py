@@ -16,9 +16,11 @@ from reactor.lake.ducklake import DuckLake
 from reactor.lake.keep import KEEP_SECONDS, Keep, Kept
 from reactor.lake.materialize import StagedRun
 from reactor.lake.session import LakeSettings
+from tests.conftest import had
 from tests.lake.driving import DYNAMIC, Bench, a_run, managed, orders, raw_span
 from tests.parts.cut_commit import CommitCutter
 from tests.parts.postgres import value
+from tests.parts.read_only import read_only
 
 
 @contextmanager
@@ -215,3 +217,14 @@ def test_where_files_cannot_be_kept(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="same file system"):
             Keep(tmp_path / "lake", folder)
         folder.rmdir()
+
+
+def test_a_folder_that_cannot_be_written_now_is_waited_for(keep: Keep, tmp_path: Path) -> None:
+    held = hold(keep)
+    (tmp_path / "lake" / "main" / "t" / NEW).unlink()
+    with had(read_only(tmp_path / "lake")):
+        with pytest.raises(Outage, match="lake cannot be written"):
+            Keep(tmp_path / "lake", tmp_path / "keep")
+        with pytest.raises(Outage, match="linked back"):
+            keep.restore(held, lambda names: names)
+    assert keep.restore(held, lambda names: names) == 1
