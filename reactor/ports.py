@@ -239,7 +239,7 @@ class Staged(Protocol):
 
     @property
     def outcomes(self) -> Mapping[str, int]:
-        """Records by what became of them: quarantined, tombstone, filtered, skewed (metric `events_settled`)."""
+        """Records by what became of them: committed, filtered, quarantined, tombstone, duplicate, skewed (metric `events_settled`)."""
         ...
 
     @property

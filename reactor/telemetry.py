@@ -21,7 +21,9 @@ from reactor.domain.decisions import ROUTER_SKIPS
 SETTLED = ("committed", "filtered", "duplicate", "quarantined", "tombstone", "skewed")
 REFUSALS = ("token", "conflict")
 RUN_OUTCOMES = ("completed", "failed", "aborted")
-SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0)
+PUBLISHED = ("sent", "failed", "dropped")
+RUN_BUCKETS = (0.1, 1.0, 10.0, 100.0)
+"""Few: each is a series of each outcome of each asset, and an asset has at most 50."""
 COMMIT_BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
 
 
@@ -45,31 +47,37 @@ class Telemetry:
             ["publisher"], registry=r)
         self.asset_paused = Gauge("reactor_asset_paused", "1 while the asset is paused: its slices gather.", ["asset"], registry=r)
         self.asset_last_success = Gauge("reactor_asset_last_success_timestamp_seconds", "End of the last completed run.", ["asset"], registry=r)
+        self.asset_partitions = Gauge("reactor_asset_partitions", "Asset partitions by how they stand.", ["asset", "state"], registry=r)
         self.source_events = Counter("reactor_source_events", "Records read.", ["source"], registry=r)
         self.events_settled = Counter("reactor_events_settled", "Records by what became of them.", ["asset", "outcome"], registry=r)
         self.decisions = Counter("reactor_decisions", "What the router decided.", ["asset", "outcome", "reason"], registry=r)
         self.rows_written = Counter("reactor_rows_written", "Rows of the lake.", ["asset", "operation"], registry=r)
         self.commits_refused = Counter("reactor_commits_refused", "Commits that another writer was before.", ["lake", "reason"], registry=r)
         self.events_published = Counter("reactor_events_published", "Events by what became of them.", ["publisher", "outcome"], registry=r)
-        self.run_duration = Histogram("reactor_run_duration_seconds", "From start to end.", ["asset", "outcome"], buckets=SECONDS_BUCKETS, registry=r)
+        self.run_duration = Histogram("reactor_run_duration_seconds", "From start to end.", ["asset", "outcome"], buckets=RUN_BUCKETS, registry=r)
         self._commit_duration = Histogram("reactor_commit_duration_seconds", "COMMIT alone.", ["lake"], buckets=COMMIT_BUCKETS, registry=r)
         self.build_info.labels(version, revision).set(1)
 
-    def know_asset(self, asset: str) -> None:
-        """Label sets of an asset start at 0."""
-        for outcome in SETTLED:
-            self.events_settled.labels(asset, outcome)
+    def know_asset(self, asset: str, *, table: bool, streams: bool, fired: bool) -> None:
+        """Label sets of an asset, or of a program's path, start at 0.
+
+        `table`: it writes one; `streams`: records feed it; `fired`: other assets do.
+        """
         for outcome in RUN_OUTCOMES:
             self.run_duration.labels(asset, outcome)
-        for operation in ("insert", "delete"):
-            self.rows_written.labels(asset, operation)
         self.asset_paused.labels(asset)
         for state in ("queued", "running"):
             self.runs.labels(asset, state)
         for state in ("open", "due", "blocked"):
             self.slices.labels(asset, state)
+        for outcome in SETTLED if streams else ():
+            self.events_settled.labels(asset, outcome)
+        for operation in ("insert", "delete") if table else ():
+            self.rows_written.labels(asset, operation)
+        for state in ("running", "failed", "materialized") if table else ():
+            self.asset_partitions.labels(asset, state)
         self.decisions.labels(asset, "dispatched", "")
-        for reason in ROUTER_SKIPS:
+        for reason in ROUTER_SKIPS if fired else ():
             self.decisions.labels(asset, "skipped", reason)
 
     def know_lake(self, lake: str) -> None:
@@ -78,11 +86,16 @@ class Telemetry:
             self.commits_refused.labels(lake, reason)
         self._commit_duration.labels(lake)
 
+    def know_publisher(self, publisher: str) -> None:
+        """Label sets of a publisher start at 0."""
+        for outcome in PUBLISHED:
+            self.events_published.labels(publisher, outcome)
+
     @staticmethod
-    def forget(gauge: Gauge, *labels: str) -> None:
+    def forget(metric: Gauge | Counter, *labels: str) -> None:
         """A series that has nothing to say is absent."""
         with suppress(KeyError):
-            gauge.remove(*labels)
+            metric.remove(*labels)
 
     @contextmanager
     def commit_duration(self, lake: str) -> Iterator[None]:

@@ -186,13 +186,18 @@ async def _service(parts: Parts, scripts: Sequence[Script], *, streams: bool) ->
     engine = Engine(Limits(d.quiet_seconds, d.wait_max_seconds, d.rows_max, d.bytes_max, d.open_bytes_max), settings.workspace)
     loop = Loop(engine, parts.clock)
     for script in scripts:
-        parts.telemetry.know_asset(script.consumer)
+        _know(parts.telemetry, script)
     return Service(
         engine=engine, loop=loop, executor=_executor(parts, loop, await state.epoch()), state=state, liveness=state, probe=state, clock=parts.clock,
         telemetry=parts.telemetry, feedings=_feedings(parts, loop, scripts, streams=streams),
         publishers=_publishers(parts) if streams else [], drain_seconds=settings.run.drain_seconds, scripts=scripts, producers=parts.project.producers,
         interrupt=parts.lake.close,
     )
+
+
+def _know(telemetry: Telemetry, script: Script) -> None:
+    fired = any(edge.kind == "asset" for edge in script.edges)
+    telemetry.know_asset(script.consumer, table=script.managed is not None, streams=bool(script.streams), fired=fired)
 
 
 def _executor(parts: Parts, loop: Loop, epoch: Epoch) -> Executor:
@@ -231,7 +236,8 @@ def _feedings(parts: Parts, loop: Loop, scripts: Sequence[Script], *, streams: b
 
     def intake(tag: str, *, ephemeral: bool = False) -> SourceIntake:
         return SourceIntake(
-            tag, loop, parts.state, ArrowSplitter(), parts.clock, starts, lambda consumer: parts.lake.ensure_table(by_consumer[consumer]), ephemeral,
+            tag, loop, parts.state, ArrowSplitter(), parts.clock, starts, lambda consumer: parts.lake.ensure_table(by_consumer[consumer]),
+            parts.telemetry, ephemeral,
         )
 
     for tag in {s.header.tag or "" for s in scripts}:
@@ -289,6 +295,7 @@ def _publishers(parts: Parts) -> Sequence[Publishing]:
             transactional=not settings.kafka[cluster].embedded,
         )
         parts.publishers.append(publisher)
+        parts.telemetry.know_publisher(name)
         publishings.append(Publishing(
             name, publisher, wanted_by(p.assets, p.types), outbox_of(settings.workspace), parts.holder, parts.state, parts.state, parts.clock,
             parts.telemetry,

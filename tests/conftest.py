@@ -16,6 +16,7 @@ from reactor.errors import UsageError
 from tests.parts import PartMissing, in_ci
 from tests.parts.kafka import KafkaCluster, kafka
 from tests.parts.postgres import execute, postgres
+from tests.parts.promtool import found_promtool
 
 Part = TypeVar("Part")
 
@@ -102,6 +103,13 @@ async def _delete_topics(bootstrap_servers: str, prefix: str) -> None:
             await admin.delete_topics(names)
     finally:
         await admin.close()
+
+
+@pytest.fixture(scope="session")
+def promtool() -> Iterator[Path]:
+    """Prometheus' checker of metrics and rules."""
+    with had(found_promtool()) as path:
+        yield path
 
 
 @pytest.fixture

@@ -83,6 +83,7 @@ class Ledger:
         self.open: dict[str, list[Piece]] = {}
         self.inflight: Inflight | None = None
         self.size_bytes = 0
+        self.duplicate_rows = 0
         self.detached: Catchup | None = Catchup(shared_head) if self.head < shared_head else None
         self.parked = False
 
@@ -94,6 +95,13 @@ class Ledger:
     def low(self) -> int:
         """From where a reader would have to start so that no stream misses a record."""
         return min((self.floor, *self.fences.values()))
+
+    @property
+    def waiting_from(self) -> int:
+        """The offset of the first record that waits: open, in flight, blocked, or not read yet. Markers and holes are no records."""
+        inflight = self.inflight.taken.values() if self.inflight else ()
+        pieces = (ps[0].lo for ps in (*self.open.values(), *(taken for taken, _ in inflight)))
+        return min((self.head, *(self.at(d) for d in self.blocked), *pieces))
 
     # -- reading
 
@@ -151,6 +159,7 @@ class Ledger:
         accepted: Accepted = []
         lo = self.head
         if hi <= lo:  # the shared reader is still behind the floor that was loaded
+            self.duplicate_rows += sum(p.rows for p in pieces.values())
             return accepted
         self.head = hi
         for asset_partition, piece in pieces.items():
@@ -163,6 +172,7 @@ class Ledger:
 
     def _open(self, asset_partition: str, piece: Piece | None, lo: int, accepted: Accepted) -> None:
         if piece is None or piece.hi <= lo:
+            self.duplicate_rows += piece.rows if piece else 0
             return
         if piece.lo < lo:
             piece = replace(piece, lo=lo)

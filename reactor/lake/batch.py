@@ -53,13 +53,14 @@ _NO_RECORDS = pa.schema([
 class Batch:
     """The decoded records of an order. `total`: all of them, tombstones and unrouted ones too; `tombstones`: those that are no rows.
 
-    `skewed`: those whose event time lies more than `AHEAD_SECONDS_MAX` ahead of now.
+    `skewed`: those whose event time lies more than `AHEAD_SECONDS_MAX` ahead of now; `duplicates`: those that were settled before, and left out.
     """
 
     records: Records
     total: int
     tombstones: int
     skewed: int
+    duplicates: int
 
 
 @dataclass(slots=True)
@@ -69,6 +70,7 @@ class _Gathered:
     partitioning: Partitioning | None
     latest_micros: int
     skewed: int = 0
+    duplicates: int = 0
     tables: list[pa.Table] = field(default_factory=list)
     origins: list[SourcePartition] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
@@ -85,6 +87,7 @@ class _Gathered:
             raise TypeError(f"a piece of {origin} holds {type(payload).__name__}, no rows")
         settled = int(np.searchsorted(payload.records["offset"].to_numpy(), lo))
         records = payload.records.slice(settled)
+        self.duplicates += settled
         if self.partitioning is not None and payload.newest_micros is not None and payload.newest_micros > self.latest_micros:
             times = read_event_times(records, self.partitioning.event_time)
             ahead = times.micros > self.latest_micros
@@ -125,7 +128,8 @@ def gather(cursor: duckdb.DuckDBPyConnection, script: Script, slices: Sequence[S
     unplaced = _set_unrouted_aside(cursor, gathered, decodable)
     batch = _Decoding(cursor, script, gathered, [s.asset_partition for s in routed], bounds)
     tombstones = batch.decode(raw.slice(0, decodable))
-    return Batch(Records(tuple(pairwise(bounds[: len(routed) + 1])), batch.hidden), gathered.rows, tombstones + unplaced, gathered.skewed)
+    records = Records(tuple(pairwise(bounds[: len(routed) + 1])), batch.hidden)
+    return Batch(records, gathered.rows, tombstones + unplaced, gathered.skewed, gathered.duplicates)
 
 
 def forget(cursor: duckdb.DuckDBPyConnection) -> None:

@@ -83,13 +83,16 @@ def _quarantine(cursor: duckdb.DuckDBPyConnection, to: Target, rejected: int) ->
 
 
 def _outcomes(batch: Batch, rejected: int, rows: StagedRows | None) -> dict[str, int]:
-    """Records by what became of them. How many a SELECT left out is known only where each row is made from one record."""
-    outcomes = {"quarantined": rejected, "tombstone": batch.tombstones}
-    if rows and rows.evaluated.selected.carried:
-        outcomes["filtered"] = max(0, batch.total - batch.tombstones - rejected - rows.count)
-    if batch.skewed:
-        outcomes["skewed"] = batch.skewed
-    return outcomes
+    """Records by what became of them. How many a SELECT left out is known only where each row is made from one record.
+
+    Each record that was not settled before is one of committed, filtered, quarantined, tombstone; some are skewed as well.
+    """
+    accepted = batch.total - batch.tombstones - rejected
+    filtered = max(0, accepted - rows.count) if rows and rows.evaluated.selected.carried else 0
+    return {
+        "committed": accepted - filtered, "filtered": filtered, "quarantined": rejected, "tombstone": batch.tombstones, "skewed": batch.skewed,
+        "duplicate": batch.duplicates,
+    }
 
 
 def _admit(cursor: duckdb.DuckDBPyConnection, to: Target, existing: Existing | None) -> None:

@@ -109,6 +109,8 @@ class Executor:
             outcome = await self._attempt(flight, claims)
         ended = {Committed: "completed", Failed: "failed"}.get(type(outcome), "aborted")
         self._telemetry.run_duration.labels(flight.start.consumer, ended).observe(self._clock.now() - began_at)
+        if isinstance(outcome, Committed):
+            self._telemetry.asset_last_success.labels(flight.start.consumer).set(self._clock.now())
         if not isinstance(outcome, Refused):
             await self.discard(flight.start.ticket)
         return outcome

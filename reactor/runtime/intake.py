@@ -24,6 +24,7 @@ from reactor.domain.scripts import Routing
 from reactor.domain.spans import Consumer, Position, PositionKey, SourcePartition, Span
 from reactor.ports import Clock, LogBounds, NewPosition, RawSpan, Splitter, State
 from reactor.runtime.loop import Loop
+from reactor.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ class SourceIntake:
     clock: Clock
     starts: Starts
     table_uuid: Callable[[Consumer], UUID | None]
+    telemetry: Telemetry
     ephemeral: bool = False
     halted: dict[PositionKey, str] = field(default_factory=dict)
     bounds: dict[SourcePartition, LogBounds] = field(default_factory=dict)
@@ -68,6 +70,8 @@ class SourceIntake:
         self._parked.clear()
         self.bounds |= bounds
         self.ends |= {p: b.end for p, b in bounds.items()}
+        for source in {p.source for p in bounds}:
+            self.telemetry.source_events.labels(source)
         starts: dict[SourcePartition, int] = {}
         for partition, found in bounds.items():
             start = await self._start(partition, found)
@@ -94,6 +98,7 @@ class SourceIntake:
 
     async def offer_events(self, span: Span) -> None:
         """A span of events is routed by the core."""
+        self.telemetry.source_events.labels(span.source_partition.source).inc(len(span.events))
         await self.loop.offer(Feed(self.tag, span.source_partition), span)
 
     async def out_of_range(self, partition: SourcePartition, bounds: LogBounds) -> int | None:
@@ -107,6 +112,7 @@ class SourceIntake:
 
     async def split(self, feed: Feed, raw: RawSpan) -> Span:
         """The span, with a piece for every routing that somebody of this feed reads by."""
+        self.telemetry.source_events.labels(raw.source_partition.source).inc(raw.records.num_rows)
         routings = await self.loop.ask(lambda engine, _: {ledger.routing for _, ledger in engine.feeds.ledgers(feed)})
         return await to_thread.run_sync(partial(self.splitter.split, raw, [Routing.parse(r) for r in routings], self._arrived_at(raw)))
 

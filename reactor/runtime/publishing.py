@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Protocol
 
@@ -73,6 +74,7 @@ class Publishing:
                     finally:
                         with anyio.CancelScope(shield=True), suppress(Outage):  # it runs out by itself
                             await self.state.release(self._lease, self.holder)
+                self.telemetry.forget(self.telemetry.outbox_oldest, self.name)  # another replica sends, and says what waits
                 backoff_seconds = BACKOFF_MIN_SECONDS
                 await self.sleep(1.0)
             except (Outage, Conflict) as error:
@@ -104,6 +106,7 @@ class Publishing:
         to, events = await self.published.read_published(position.floor, BATCH_EVENTS_MAX)
         wanted = [e for e in events if self.wanted(e)]
         if wanted:
+            self.telemetry.outbox_oldest.labels(self.name).set(datetime.fromisoformat(str(wanted[0]["time"])).timestamp())
             failpoints.reach("before_publish")
             await self.publisher.publish(wanted)
             failpoints.reach("after_publish")
@@ -111,6 +114,7 @@ class Publishing:
             for event in wanted:
                 extra = {"event": "event_published", "publisher": self.name, "event_id": event["id"], "asset": event.get("subject")}
                 logger.debug("published %s", event["id"], extra=extra)
+        self.telemetry.forget(self.telemetry.outbox_oldest, self.name)
         if to == position.floor:
             await self.sleep(POLL_SECONDS)
             return position

@@ -32,7 +32,10 @@ EVENTS_PER_SPAN_MAX = 500
 
 @dataclass(slots=True)
 class QueueSource:
-    """One queue and one tag. `read(lo, limit)`: events from an offset on; `end()`: the next offset."""
+    """One queue and one tag. `read(lo, limit)`: events from an offset on; `end()`: the next offset.
+
+    `looked_at`: when this replica last read it (POSIX seconds).
+    """
 
     partition: SourcePartition
     lease: str
@@ -43,6 +46,7 @@ class QueueSource:
     end: Callable[[], Awaitable[int]]
     reached: bool = False
     trouble: str = ""
+    looked_at: float | None = None
     paused: bool = False
     hint: asyncio.Event = field(default_factory=asyncio.Event)
     _end_at_start: int = 0
@@ -83,6 +87,7 @@ class QueueSource:
                         return
                     renewed_at = renew_tried_at
                 self.hint.clear()
+                self.looked_at = self.clock.now()
                 spans = [] if self.paused else await self._spans(lo, None)
                 self.trouble = ""
             except Outage as error:

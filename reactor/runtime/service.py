@@ -35,7 +35,7 @@ from reactor.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
-HEARTBEAT_SECONDS, LOOK_SECONDS, HALTED_SECONDS, PAUSES_SECONDS = 5.0, 2.0, 10.0, 1.0
+HEARTBEAT_SECONDS, LOOK_SECONDS, HALTED_SECONDS, PAUSES_SECONDS, TABLES_SECONDS = 5.0, 2.0, 10.0, 1.0, 10.0
 SETTLE_AT_STOP_SECONDS = 5.0
 
 
@@ -76,6 +76,7 @@ class Service:
             start("watcher", partial(periodically, "watcher", LOOK_SECONDS, watcher.look, anyio.sleep))
             start("decisions", partial(periodically, "decisions", WRITE_SECONDS, decisions.write, anyio.sleep))
             start("purge", partial(periodically, "purge", PURGE_SECONDS, decisions.purge, anyio.sleep))
+            start("tables", partial(periodically, "tables", TABLES_SECONDS, watcher.look_at_tables, anyio.sleep))
             start("halted", partial(periodically, "halted", HALTED_SECONDS, watcher.look_at_halted, anyio.sleep))
             async with anyio.create_task_group() as intake:
                 intake.start_soon(self._begin, intake, Pausing(self.loop, self.state))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Protocol
 
 from reactor.core.effects import Effect, Feed
 from reactor.core.engine import Engine
-from reactor.domain.spans import PositionKey
+from reactor.core.lanes import Lane
+from reactor.domain.spans import PositionKey, SourcePartition
 from reactor.ports import Clock
-from reactor.runtime.hands import Feeding
+from reactor.runtime.hands import Feeding, QueueFeeding
 from reactor.runtime.loop import Loop
 from reactor.telemetry import Telemetry
 
@@ -22,8 +25,32 @@ SILENT_SECONDS = 30.0
 """A replica that has not been heard of for so long is dead: its runs are aborted."""
 
 
+class TableCounts(Protocol):
+    """How the asset partitions of one table stand."""
+
+    @property
+    def asset(self) -> str:
+        """Its URI."""
+        ...
+
+    @property
+    def checked_at(self) -> datetime | None:
+        """The end of the last completed run."""
+        ...
+
+    @property
+    def materialized(self) -> int:
+        """Asset partitions whose last run was completed."""
+        ...
+
+    @property
+    def failed(self) -> int:
+        """Asset partitions whose last run failed."""
+        ...
+
+
 class Liveness(Protocol):
-    """What of the state tells who lives."""
+    """What of the state tells who lives, and how tables stand."""
 
     async def heartbeat(self) -> None:
         """This replica is alive."""
@@ -33,12 +60,20 @@ class Liveness(Protocol):
         """Abort the running runs of dead replicas."""
         ...
 
+    async def tables(self) -> Sequence[TableCounts]:
+        """All materialized assets."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class LaneGlance:
-    """One lane at a moment. `oldest_due_at`: POSIX seconds, None when nothing is due, or it waits because somebody has paused the lane."""
+    """One lane at a moment. `writes`: a table of the lake. `slices_running`: asset partitions of its run.
 
-    running: bool
+    `oldest_due_at`: POSIX seconds, None when nothing is due, or it waits because somebody has paused the lane.
+    """
+
+    writes: bool
+    slices_running: int
     slices_open: int
     slices_due: int
     slices_blocked: int
@@ -48,23 +83,39 @@ class LaneGlance:
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """The engine at a moment: lanes by consumer, and of each feed the lowest position of its consumers."""
+    """The engine at a moment: lanes by consumer, and of each feed that is ours the first offset that waits for any of its consumers."""
 
     lanes: Mapping[str, LaneGlance]
-    lows: Mapping[Feed, int]
+    waiting_from: Mapping[Feed, int]
 
 
 def glance(engine: Engine, now: float) -> Glance:
     """What metrics and the live view show."""
-    lanes = {}
+    waiting_from: dict[Feed, int] = {}
+    for feed, head in engine.feeds.heads.items():
+        ledgers = [ledger for _, ledger in engine.feeds.ledgers(feed)]
+        if not any(ledger.parked for ledger in ledgers):
+            waiting_from[feed] = min((ledger.waiting_from for ledger in ledgers), default=head)
+    return Glance({str(lane.consumer): _lane(lane, now) for lane in engine.lanes.values()}, waiting_from)
+
+
+def _lane(lane: Lane, now: float) -> LaneGlance:
+    slices_open, slices_due = lane.debouncer.counts
+    blocked = {d for ledger in lane.ledgers.values() for d in ledger.blocked}
+    due = lane.debouncer.take_due(now)
+    running = len(lane.running.asset_partitions) if lane.running else 0
+    oldest_due_at = None if lane.paused else min(due.values(), default=None)
+    return LaneGlance(lane.script.managed is not None, running, slices_open, slices_due, len(blocked), oldest_due_at, lane.paused)
+
+
+def duplicates(engine: Engine, _now: float) -> Mapping[str, int]:
+    """Records by consumer that came again since this was last asked, and were left out because a commit has settled them."""
+    counted: Counter[str] = Counter()
     for lane in engine.lanes.values():
-        slices_open, slices_due = lane.debouncer.counts
-        blocked = {d for ledger in lane.ledgers.values() for d in ledger.blocked}
-        due = lane.debouncer.take_due(now)
-        oldest_due_at = None if lane.paused else min(due.values(), default=None)
-        lanes[str(lane.consumer)] = LaneGlance(lane.running is not None, slices_open, slices_due, len(blocked), oldest_due_at, lane.paused)
-    lows = {feed: min((ledger.low for _, ledger in engine.feeds.ledgers(feed)), default=0) for feed in engine.feeds.heads}
-    return Glance(lanes, lows)
+        for ledger in lane.ledgers.values():
+            counted[str(lane.consumer)] += ledger.duplicate_rows
+            ledger.duplicate_rows = 0
+    return counted
 
 
 @dataclass(slots=True)
@@ -76,7 +127,7 @@ class Watcher:
     clock: Clock
     telemetry: Telemetry
     feedings: Mapping[tuple[str, str], Feeding]
-    _shown: set[tuple[str, str]] = field(default_factory=set)
+    _shown: frozenset[SourcePartition] = frozenset()
 
     async def keep_alive(self) -> None:
         """Be heard of, and clear up after those who are not."""
@@ -90,12 +141,14 @@ class Watcher:
                 self.loop.tell(partial(_reload, halted))
 
     async def look(self) -> None:
-        """Lanes, lag and positions, as gauges."""
+        """Heartbeats, lanes, lag and positions, as gauges."""
         t = self.telemetry
         t.heartbeat.labels("loop").set(self.loop.turned_at)
+        if looked_at := [f.queue.looked_at for f in self.feedings.values() if isinstance(f, QueueFeeding) and f.queue.looked_at is not None]:
+            t.heartbeat.labels("outbox").set(max(looked_at))
         seen = await self.loop.ask(glance)
         for consumer, lane in seen.lanes.items():
-            t.runs.labels(consumer, "running").set(int(lane.running))
+            t.runs.labels(consumer, "running").set(int(lane.slices_running > 0))
             t.runs.labels(consumer, "queued").set(lane.slices_due)
             t.asset_paused.labels(consumer).set(int(lane.paused))
             for state, n in (("open", lane.slices_open), ("due", lane.slices_due), ("blocked", lane.slices_blocked)):
@@ -104,23 +157,43 @@ class Watcher:
                 t.slice_oldest_due.labels(consumer).set(lane.oldest_due_at)
             else:
                 t.forget(t.slice_oldest_due, consumer)
+        for consumer, n in (await self.loop.ask(duplicates)).items():
+            if n:
+                t.events_settled.labels(consumer, "duplicate").inc(n)
         await self._look_at_sources(seen)
 
-    async def _look_at_sources(self, seen: Glance) -> None:
-        shown: set[tuple[str, str]] = set()
-        for feed, low in seen.lows.items():
-            feeding = self.feedings.get((feed.tag, feed.source_partition.source))
-            bounds = await feeding.bounds(feed.source_partition) if feeding else None
-            if bounds is None:
+    async def look_at_tables(self) -> None:
+        """What their asset partitions are, whoever made them."""
+        t = self.telemetry
+        tables = {table.asset: table for table in await self.state.tables()}
+        for asset, lane in (await self.loop.ask(glance)).lanes.items():
+            if not lane.writes:
                 continue
-            labels = (feed.source_partition.source, feed.source_partition.number)
-            shown.add(labels)
-            self.telemetry.source_lag.labels(*labels).set(max(0, bounds.end - low))
-            self.telemetry.source_position.labels(*labels).set(low)
-        for gone in self._shown - shown:
+            table = tables.get(asset)
+            t.asset_partitions.labels(asset, "running").set(lane.slices_running)
+            t.asset_partitions.labels(asset, "failed").set(table.failed if table else 0)
+            t.asset_partitions.labels(asset, "materialized").set(table.materialized if table else 0)
+            if table and table.checked_at is not None:
+                t.asset_last_success.labels(asset).set(table.checked_at.timestamp())
+
+    async def _look_at_sources(self, seen: Glance) -> None:
+        """The series of what went elsewhere go; those of a source that cannot be asked stay as they were."""
+        shown: dict[SourcePartition, tuple[Feed, int]] = {}
+        for feed, offset in seen.waiting_from.items():  # two tags may read one source partition: the one that is behind counts
+            _, lowest = shown.get(feed.source_partition, (feed, offset))
+            shown[feed.source_partition] = (feed, min(offset, lowest))
+        for partition, (feed, offset) in shown.items():
+            self.telemetry.source_position.labels(*partition).set(offset)
+            feeding = self.feedings.get((feed.tag, partition.source))
+            bounds = await feeding.bounds(partition) if feeding else None
+            if bounds is not None:
+                self.telemetry.source_lag.labels(*partition).set(max(0, bounds.end - offset))
+        for gone in self._shown - shown.keys():
             self.telemetry.forget(self.telemetry.source_lag, *gone)
             self.telemetry.forget(self.telemetry.source_position, *gone)
-        self._shown = shown
+        for source in {gone.source for gone in self._shown} - {partition.source for partition in shown}:
+            self.telemetry.forget(self.telemetry.source_events, source)
+        self._shown = frozenset(shown)
 
 
 def _reload(keys: Sequence[PositionKey], engine: Engine, _now: float) -> Sequence[Effect]:

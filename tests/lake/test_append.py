@@ -31,7 +31,7 @@ def test_all_slices_in_one_commit_with_their_own_counts(bench: Bench) -> None:
     before = bench.snapshot()
     (ran,) = feed(bench, script, keyed(("a", 1), ("b", 2), ("a", 3), ("c", 0)))
     assert [(c.inserted, c.deleted) for c in ran.counts] == [(2, 0), (1, 0), (0, 0)]
-    assert ran.outcomes == {"quarantined": 0, "tombstone": 0, "filtered": 1}
+    assert ran.outcomes == {"committed": 3, "quarantined": 0, "tombstone": 0, "filtered": 1, "skewed": 0, "duplicate": 0}
     assert bench.texts("SELECT v, _wm_partition FROM t") == [["1", "a"], ["2", "b"], ["3", "a"]]
     assert bench.snapshot() == before + 1
 
@@ -110,7 +110,7 @@ def test_records_without_a_slice_go_to_quarantine_with_the_others(bench: Bench) 
         ("not_json", 2, b"{", None, "ducklake://main/t", "kafka://main/in", "0", None),
     ]
     assert [(c.inserted, c.deleted) for c in ran.counts] == [(1, 0), (0, 0)]
-    assert ran.outcomes == {"quarantined": 2, "tombstone": 1, "filtered": 0}
+    assert ran.outcomes == {"committed": 1, "quarantined": 2, "tombstone": 1, "filtered": 0, "skewed": 0, "duplicate": 0}
 
 
 def test_only_records_without_a_slice(bench: Bench) -> None:

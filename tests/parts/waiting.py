@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 POLL_SECONDS = 0.02
 
 
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
     """Return once `condition()` is true; raise TimeoutError, naming `what`, after the time."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -16,7 +16,7 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = 30.0) 
         time.sleep(POLL_SECONDS)
 
 
-async def until(condition: Callable[[], Awaitable[bool]], what: str, seconds: float = 30.0) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], what: str, seconds: float = 90.0) -> None:
     """The same on an event loop."""
     deadline = time.monotonic() + seconds
     while not await condition():

@@ -35,7 +35,7 @@ class Written:
 
 def log(state: Written) -> tuple[DecisionLog, Telemetry]:
     telemetry = Telemetry()
-    telemetry.know_asset(A)
+    telemetry.know_asset(A, table=True, streams=True, fired=True)
     return DecisionLog(cast("State", state), telemetry), telemetry
 
 
