@@ -32,29 +32,36 @@ class Flags:
 
     project: Path | None = None
     profile: str | None = None
+    workspace: str | None = None
     json: bool = False
     quiet: bool = False
     no_color: bool = False
     timeout: float | None = None
 
+    @property
+    def settings(self) -> dict[str, object]:
+        """Those that are settings, by dotted name."""
+        return {"workspace": self.workspace}
+
     def over(self, other: Flags) -> Flags:
         """These, and for those not given the others: flags may stand before the verb and behind it."""
         return Flags(
-            self.project or other.project, self.profile or other.profile, self.json or other.json, self.quiet or other.quiet,
-            self.no_color or other.no_color, other.timeout if self.timeout is None else self.timeout,
+            self.project or other.project, self.profile or other.profile, self.workspace or other.workspace, self.json or other.json,
+            self.quiet or other.quiet, self.no_color or other.no_color, other.timeout if self.timeout is None else self.timeout,
         )
 
 
 def flag_parameters(
     project: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The project; else the folder above that has a reactor.toml.")] = None,
     profile: Annotated[str | None, typer.Option(metavar="NAME", help="A [profiles.<name>] of the settings.")] = None,
+    workspace: Annotated[str | None, typer.Option(metavar="NAME", help="The data environment, instead of that of the settings.")] = None,
     json: Annotated[bool, typer.Option("--json", help="The result as JSON on stdout, an error as problem+json on stderr.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Neither notes nor progress.")] = False,
     no_color: Annotated[bool, typer.Option("--no-color", help="No colors.")] = False,
     timeout: Annotated[float | None, typer.Option(metavar="SECONDS", min=0.001, help="Give up after so long, with exit code 4.")] = None,
 ) -> Flags:
     """What typer reads the flags from."""
-    return Flags(project, profile, json, quiet, no_color, timeout)
+    return Flags(project, profile, workspace, json, quiet, no_color, timeout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,8 @@ class Call:
 
     def open(self, instead: dict[str, bytes] | None = None, folder: Path | None = None) -> Opened:
         """Read the project; what is worth a warning is said."""
-        opened = open_project(folder or self.folder, flags={}, environ=os.environ, profile=self.flags.profile, instead=instead)
+        flags = self.flags.settings
+        opened = open_project(folder or self.folder, flags=flags, environ=os.environ, profile=self.flags.profile, instead=instead)
         for warning in opened.warnings:
             self.warn(warning)
         return opened
@@ -193,11 +201,11 @@ def actor() -> str:
         return str(os.getuid())
 
 
-def verbs(help_text: str | None = None) -> typer.Typer:
-    """The typer application of one file of verbs; `help_text`: what its verbs are about, if there are several."""
+def verbs(help_text: str | None = None, *, such_as: str = "") -> typer.Typer:
+    """The typer application of one file of verbs; `help_text`: what its verbs are about, if there are several, `such_as`: one of them."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     if help_text is not None:
-        app.callback(help=help_text)(lambda: None)
+        app.callback(help=help_text, epilog=example(such_as))(lambda: None)
     return app
 
 

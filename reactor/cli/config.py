@@ -16,7 +16,7 @@ from reactor.errors import UsageError
 from reactor.settings import Shown, json_schema, load
 from reactor.settings.loading import DEFAULT
 
-app = verbs("The settings: what is in force and where it comes from, and what can be set.")
+app = verbs("The settings: what is in force and where it comes from, and what can be set.", such_as="reactor config show --set")
 
 
 @app.command(name="show", epilog=example("reactor config show kafka"))
@@ -30,7 +30,7 @@ def show_settings(
 
     Secrets are shown as ***, addresses without their user info.
     """
-    loaded = load(call.folder, flags={}, environ=os.environ, profile=call.flags.profile)
+    loaded = load(call.folder, flags=call.flags.settings, environ=os.environ, profile=call.flags.profile)
     for warning in loaded.warnings:
         call.warn(warning)
     shown = [one for one in _chosen(loaded.shown(), names or ()) if not only_set or one.origin != DEFAULT]

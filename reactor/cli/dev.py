@@ -51,5 +51,6 @@ def until_asked(running: Supervised, seconds: float | None) -> str | None:
 
 def _handed_on(call: Call) -> list[str]:
     """Flags that `serve` takes too."""
-    profile = ["--profile", call.flags.profile] if call.flags.profile else []
-    return [*profile, *(["--timeout", str(call.flags.timeout)] if call.flags.timeout is not None else [])]
+    named = {"--profile": call.flags.profile, "--workspace": call.flags.workspace}
+    given = [word for flag, value in named.items() if value for word in (flag, value)]
+    return [*given, *(["--timeout", str(call.flags.timeout)] if call.flags.timeout is not None else [])]

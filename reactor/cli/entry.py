@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from reactor import __version__
 from reactor.cli import answers
-from reactor.cli.call import Flags, flagged, verbs
+from reactor.cli.call import Flags, example, flagged
 from reactor.cli.failures import DONE, FAILED, Failure, TimedOut, failure_of
 
 
@@ -99,8 +99,8 @@ def _version_option(
 
 def command() -> Callable[..., int | None]:
     """The whole command line."""
-    app = verbs()
-    app.callback(cls=Verbs)(flagged(_reactor, inspect.signature(_version_option, eval_str=True).parameters.values()))
+    app = typer.Typer(rich_markup_mode=None)
+    app.callback(cls=Verbs, epilog=example("reactor init shop && reactor --project shop dev"))(flagged(_reactor, inspect.signature(_version_option, eval_str=True).parameters.values()))
     return typer.main.get_command(app).main
 
 
@@ -109,6 +109,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
         return command()(args=given, prog_name="reactor", standalone_mode=False) or DONE
+    except SystemExit as done:  # of shell completion
+        return int(done.code or DONE)
     except BrokenPipeError:  # whoever read the result has had enough
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the flush at exit
         return FAILED

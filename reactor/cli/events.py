@@ -20,7 +20,7 @@ from reactor.errors import StateForbids
 from reactor.project import Project
 from reactor.state.outbox import NEWEST
 
-app = verbs("What was committed, and told: one event for each snapshot, asset and slice that changed.")
+app = verbs("What was committed, and told: one event for each snapshot, asset and slice that changed.", such_as="reactor events list")
 
 Event = Mapping[str, Any]
 """A CloudEvent, as it is published (conventions 1)."""

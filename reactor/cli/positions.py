@@ -23,7 +23,8 @@ from reactor.state import PostgresState
 from reactor.state.listing import Gap
 from reactor.wiring import log_bounds
 
-app = verbs("How far sources have been read. Below the floor all is settled, for every slice but those that are blocked.")
+app = verbs("How far sources have been read. Below the floor all is settled, for every slice but those that are blocked.",
+            such_as="reactor positions list")
 
 LAG_SECONDS_MAX = 5.0
 """What a broker may take that is only asked how far its topics go."""

@@ -23,7 +23,7 @@ from reactor.errors import StateForbids, UsageError
 from reactor.project import Project, path_in
 from reactor.state.listing import LogChunk, RunRecord, RunSummary
 
-app = verbs("What has run, newest first.")
+app = verbs("What has run, newest first.", such_as="reactor runs list")
 
 LIMIT, LIMIT_MAX = 50, 500
 """Lines of a list."""
