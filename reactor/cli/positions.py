@@ -10,10 +10,12 @@ from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
+from rich.text import Text
 
 from reactor.cli.answers import seen_at, table
 from reactor.cli.call import Call, actor, example, verb, verbs
 from reactor.cli.database import at_hand, looked_at
+from reactor.core.examination import Halted, examine
 from reactor.domain.assets import ProjectNames, read_asset, resolved
 from reactor.domain.spans import Position, PositionKey, SourcePartition
 from reactor.errors import Outage, StateForbids, UsageError
@@ -33,7 +35,10 @@ EARLIEST, LATEST = "earliest", "latest"
 
 @dataclass(frozen=True, slots=True)
 class PositionLine:
-    """How far a consumer is. `low`: from where no slice would miss a record; lag is counted from there. None: the broker was not asked or is away."""
+    """How far a consumer is. `low`: from where no slice would miss a record; lag is counted from there. None: the broker was not asked or is away.
+
+    `halted`: why it is not read until somebody decides.
+    """
 
     consumer: str
     source: str
@@ -45,6 +50,7 @@ class PositionLine:
     lag_events: int | None
     started_from: str
     topic_id: str | None
+    halted: str | None = None
 
 
 @app.command(name="list", epilog=example("reactor positions list ducklake://main/orders"))
@@ -59,41 +65,64 @@ def list_positions(call: Call, consumer: Annotated[str | None, typer.Argument(he
 
 async def _listed(call: Call, project: Project, consumer: str | None) -> tuple[Sequence[PositionLine], Sequence[Gap]]:
     async with looked_at(project) as state:
-        positions = await state.positions(consumer)
-        gaps = [gap for gap in await state.gaps() if consumer in {None, gap.consumer}]
-        ends = await _ends(call, project, state, {key.source_partition for key in positions})
-    return [_line(key, position, ends.get(key.source_partition)) for key, position in positions.items()], gaps
+        return await position_lines(call, project, state, consumer), await gaps_of(state, consumer)
 
 
-def _line(key: PositionKey, position: Position, end: int | None) -> PositionLine:
+async def gaps_of(state: PostgresState, consumer: str | None) -> Sequence[Gap]:
+    """The lost ranges that nobody has acknowledged, of one consumer or all."""
+    return [gap for gap in await state.gaps() if consumer in {None, gap.consumer}]
+
+
+async def position_lines(call: Call, project: Project, state: PostgresState, consumer: str | None) -> Sequence[PositionLine]:
+    """How far a consumer is, or all are, beside what the logs hold now."""
+    positions = await state.positions(consumer)
+    held = await _held(call, project, state, {key.source_partition for key in positions})
+    return [_line(project, key, position, held.get(key.source_partition)) for key, position in positions.items()]
+
+
+def _line(project: Project, key: PositionKey, position: Position, bounds: LogBounds | None) -> PositionLine:
     blocked = sorted(asset_partition for asset_partition, offset in position.fences.items() if offset < position.floor)
+    end, lag, halted = None, None, None
+    if bounds is not None:
+        end, lag, halted = bounds.end, max(0, bounds.end - position.low), _halted(project, key, position, bounds)
     return PositionLine(
-        key.consumer, key.source_partition.source, key.source_partition.number, position.floor, position.low, blocked, end,
-        None if end is None else max(0, end - position.low), position.started_from, position.topic_id)
+        key.consumer, key.source_partition.source, key.source_partition.number, position.floor, position.low, blocked, end, lag,
+        position.started_from, position.topic_id, halted)
 
 
-async def _ends(call: Call, project: Project, state: PostgresState, partitions: Collection[SourcePartition]) -> Mapping[SourcePartition, int]:
-    """Where the logs end, as far as that can be had soon; else a warning."""
-    ends: dict[SourcePartition, int] = {}
+def _halted(project: Project, key: PositionKey, position: Position, bounds: LogBounds) -> str | None:
+    """What a replica says of a position that does not fit its log."""
+    cluster = project.settings.kafka.get(_cluster(key.source_partition))
+    found = examine(key, position, bounds.topic_id, bounds.start, bounds.end, ephemeral=cluster is not None and cluster.embedded)
+    return found.message if isinstance(found, Halted) else None
+
+
+async def _held(call: Call, project: Project, state: PostgresState, partitions: Collection[SourcePartition]) -> Mapping[SourcePartition, LogBounds]:
+    """What the logs hold, as far as that can be had soon; else a warning."""
+    held: dict[SourcePartition, LogBounds] = {}
     by_cluster: defaultdict[str, list[SourcePartition]] = defaultdict(list)
     for p in partitions:
         if p.source.startswith("kafka://"):
-            by_cluster[p.source.removeprefix("kafka://").partition("/")[0]].append(p)
+            by_cluster[_cluster(p)].append(p)
         else:
-            ends[p] = (await own_bounds(state, p)).end
+            held[p] = await own_bounds(state, p)
     for cluster, asked in by_cluster.items():
         try:
             async with asyncio.timeout(LAG_SECONDS_MAX):
-                ends |= {p: bounds.end for p, bounds in (await _asked(project, asked)).items()}
+                held |= await _asked(project, asked)
         except TimeoutError:
             call.warn(f"the lag is not shown: Kafka cluster {cluster} does not answer within {LAG_SECONDS_MAX:g} s")
         except (Outage, UsageError) as error:
             call.warn(f"the lag is not shown: {error.args[0]}")
-    return ends
+    return held
+
+
+def _cluster(partition: SourcePartition) -> str:
+    return partition.source.removeprefix("kafka://").partition("/")[0]
 
 
 async def _asked(project: Project, partitions: Collection[SourcePartition]) -> Mapping[SourcePartition, LogBounds]:
-    for cluster in {p.source.removeprefix("kafka://").partition("/")[0] for p in partitions} - project.settings.kafka.keys():
+    for cluster in {_cluster(p) for p in partitions} - project.settings.kafka.keys():
         raise UsageError(f"no Kafka cluster `{cluster}` is configured", hint=f"reactor.toml needs [kafka.{cluster}]")
     return await log_bounds(project, partitions)
 
@@ -104,16 +133,23 @@ async def own_bounds(state: PostgresState, partition: SourcePartition) -> LogBou
 
 
 def _shown(lines: Sequence[PositionLine], gaps: Sequence[Gap]) -> RenderableType:
-    first = table(
+    parts: list[RenderableType] = [shown_positions(lines), *(Text(f"halted: {p.halted}") for p in lines if p.halted)]
+    return Group(*parts, "", shown_gaps(gaps)) if gaps else Group(*parts)
+
+
+def shown_positions(lines: Sequence[PositionLine]) -> RenderableType:
+    """One position a line."""
+    return table(
         ["consumer", "source", "part", "floor", "low", "end", "lag", "blocked"],
         ((p.consumer, p.source, p.source_partition, p.floor, p.low, p.end, p.lag_events, ", ".join(p.blocked)) for p in lines),
         right={"part", "floor", "low", "end", "lag"})
-    if not gaps:
-        return first
-    second = table(
+
+
+def shown_gaps(gaps: Sequence[Gap]) -> RenderableType:
+    """One lost range a line."""
+    return table(
         ["lost by", "source", "part", "from", "to", "reason", "found"],
         ((g.consumer, g.source, g.source_partition, g.lo, g.hi, g.reason, seen_at(g.found_at)) for g in gaps), right={"part", "from", "to"})
-    return Group(first, "", second)
 
 
 # ---------------------------------------------------------------------------------------------------------------- moving

@@ -37,6 +37,24 @@ class DecisionRecord:
     snapshot_id: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingSlice:
+    """A slice of a consumer that holds what is decided and not settled. `events`, `records`: how much, by hand or by assets, and of streams.
+
+    `due_at`: when it is due by the newest of them; `run_id`: the last run that took any of it and did not settle it.
+    """
+
+    partition: str
+    outcome: DecisionOutcome
+    since: datetime
+    events: int
+    records: int
+    due_at: datetime | None
+    run_id: UUID | None
+    inputs_in: int | None
+    inputs_needed: int | None
+
+
 class Decisions(Part):
     """Rows of `decision`. Those of a run are written with its row (`Runs.insert_run`), in one transaction."""
 
@@ -51,6 +69,10 @@ class Decisions(Part):
     async def decisions(self, consumer: str, partition: str | None = None, limit: int = 50) -> Sequence[DecisionRecord]:
         """Those of a consumer, or of one of its asset partitions, newest first."""
         return [DecisionRecord(**row) for row in await self._db.rows("list_decisions", self._workspace, consumer, partition, limit)]
+
+    async def waiting(self, consumer: str, limit: int = 1000) -> Sequence[WaitingSlice]:
+        """The slices of a consumer that something waits in, those that wait longest first. A run under way is among them."""
+        return [WaitingSlice(**row) for row in await self._db.rows("list_waiting", self._workspace, consumer, limit)]
 
     async def decisions_of_event(self, event_id: str) -> Sequence[DecisionRecord]:
         """What became of an event, for each consumer and asset partition."""

@@ -12,6 +12,11 @@ class Leases(Part):
         """Take or renew a lease by the database's clock; False: somebody else holds it."""
         return bool(await self._db.value("lease", name, holder, seconds))
 
+    async def lease_holder(self, name: str) -> str | None:
+        """Who holds it now."""
+        holder: str | None = await self._db.value("lease_holder", name)
+        return holder
+
     async def release(self, name: str, holder: str) -> None:
         """Give it back, if it is ours."""
         await self._db.value("release", name, holder)

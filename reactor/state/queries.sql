@@ -103,6 +103,22 @@ select d.consumer, d.source, d.source_partition, d.lo, d.hi, d.partition, d.scri
  where d.workspace = $1 and d.event_id = $2
  order by d.consumer, d.partition
 
+-- name: list_waiting
+select d.partition, min(d.outcome) as outcome, min(d.decided_at) as since, count(d.event_id) as events,
+    coalesce(sum(d.hi - d.lo) filter (where d.event_id is null), 0)::bigint as records,
+    (array_agg(d.due_at order by d.decided_at desc, d.lo desc))[1] as due_at,
+    (array_agg(d.run_id order by d.decided_at desc, d.lo desc) filter (where d.run_id is not null))[1] as run_id,
+    max(d.inputs_in) as inputs_in, max(d.inputs_needed) as inputs_needed
+  from reactor.position p
+ cross join lateral (
+   select least(p.floor, min(f.next)) as low from reactor.fence f
+    where (f.consumer, f.source, f.source_partition) = (p.consumer, p.source, p.source_partition)) l
+  join reactor.decision d on d.workspace = $1 and (d.consumer, d.source, d.source_partition) = (p.consumer, p.source, p.source_partition) and d.lo >= l.low
+  left join reactor.fence f
+    on (f.consumer, f.source, f.source_partition, f.partition) = (p.consumer, p.source, p.source_partition, d.partition)
+ where p.consumer = $2 and d.outcome <> 'skipped' and d.lo >= coalesce(f.next, p.floor)
+ group by d.partition order by since, d.partition limit $3
+
 -- name: purge_decisions
 with gone as (
   delete from reactor.decision where ctid = any (array(
@@ -161,6 +177,9 @@ insert into reactor.lease as l (name, holder, expires_at) values ($1, $2, clock_
 on conflict (name) do update set holder = excluded.holder, expires_at = excluded.expires_at
  where l.holder = excluded.holder or l.expires_at <= clock_timestamp()
 returning true
+
+-- name: lease_holder
+select holder from reactor.lease where name = $1 and expires_at > clock_timestamp()
 
 -- name: release
 delete from reactor.lease where name = $1 and holder = $2
