@@ -12,7 +12,7 @@ One file for each group of verbs, and in it thin functions that typer reads: the
 
 *Manners* (conventions 7). stdout is the result and nothing else. With `--json` it is one line, an envelope with the schema's name; errors are
 problem+json on stderr. An error says where, why, and what to do next. Who looks only migrates nothing and writes nothing. `check`, `compile`,
-`init` and `list` need no database.
+`config`, `graph`, `init`, `list` and `show` need no database.
 
 *Failure.* Errors of the house become exit codes at the very border (`failures`): 0 done, 1 failed or forbidden by the state, 2 usage, settings,
 script, 3 a dependency does not answer, 4 timeout or cancelled, 130 Ctrl-C. The first Ctrl-C ends in order, the second at once.

@@ -6,10 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+import typer.main
 
 from reactor import __version__
 from reactor.cli import entry
@@ -17,14 +19,23 @@ from reactor.cli.failures import FAILED, INTERRUPTED, STOPPED, UNREACHABLE, USAG
 from reactor.errors import Conflict, LakeHalted, Outage, RunBlocked, RunFailed, StateForbids, UsageError
 from tests.cli.conftest import NUMBERS, Reactor
 
-VERBS = ["init", "check", "compile", "list", "dev", "serve", "run", "query", "pause", "resume", "connect", "maintain", "runs list", "runs show", "runs logs", "tail", "events list", "events show", "events tail",
-         "positions list", "positions reset", "positions acknowledge"]  # fmt: skip
+
+def all_verbs() -> Iterator[str]:
+    """Every verb there is, `runs list` for one of several."""
+    for name, found in entry.VERBS.items():
+        command = typer.main.get_command(getattr(import_module(found.module), found.app))
+        below: Mapping[str, object] = getattr(command, "commands", {})
+        yield from (f"{name} {one}" for one in below) if below else (name,)
+
+
+VERBS = list(all_verbs())
 
 
 def test_help_lists_the_verbs(reactor: Reactor) -> None:
     said = reactor("--help")
     assert said.exit_code == 0
-    assert [line.split()[0] for line in said.out.partition("Commands:\n")[2].splitlines()] == list(entry.VERBS)
+    assert "Example: reactor init" in said.out
+    assert [line.split()[0] for line in said.out.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()] == list(entry.VERBS)
     assert reactor().out == said.out
 
 
@@ -33,8 +44,15 @@ def test_each_verb_has_help_with_an_example_and_the_flags_of_all(reactor: Reacto
     said = reactor(*name.split(), "--help")
     assert said.exit_code == 0
     assert f"Example: reactor {name}" in said.out
-    for flag in ("--project", "--profile", "--json", "--quiet", "--no-color", "--timeout"):
+    for flag in ("--project", "--profile", "--workspace", "--json", "--quiet", "--no-color", "--timeout"):
         assert flag in said.out
+
+
+@pytest.mark.parametrize("name", sorted({name.partition(" ")[0] for name in VERBS if " " in name}))
+def test_several_verbs_of_one_kind_have_an_example_too(reactor: Reactor, name: str) -> None:
+    said = reactor(name, "--help")
+    assert f"Example: reactor {name} " in said.out
+    assert reactor(name).exit_code == USAGE
 
 
 @pytest.mark.parametrize("name", entry.VERBS)
@@ -137,6 +155,27 @@ def test_whoever_reads_may_stop_reading(offline: Callable[[Mapping[str, str]], P
             [sys.executable, "-m", "reactor", "check", "--project", str(folder)], stdout=closed, stderr=subprocess.PIPE, text=True, check=False)
     assert "Traceback" not in done.stderr
     assert "mistake in Reactor" not in done.stderr
+
+
+@pytest.mark.parametrize(("typed", "word", "offered"), [
+    (["gr"], 1, {"graph"}), (["positions", ""], 2, {"list", "reset", "acknowledge"}), (["graph", "--f"], 2, {"--format"}),
+    (["graph", "--format", ""], 3, {"tree", "mermaid", "dot"}),
+])  # fmt: skip
+def test_the_shell_is_offered_what_fits(
+    reactor: Reactor, monkeypatch: pytest.MonkeyPatch, typed: list[str], word: int, offered: set[str],
+) -> None:
+    monkeypatch.setenv("_REACTOR_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", " ".join(["reactor", *typed]))
+    monkeypatch.setenv("COMP_CWORD", str(word))
+    said = reactor()
+    assert (said.exit_code, set(said.out.split())) == (0, offered)
+
+
+def test_the_completion_of_bash_is_printed() -> None:
+    command = f"{sys.executable} -m reactor --show-completion; exit $?"  # with a second command it stays a shell, which is looked for
+    said = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert "complete -o default -F _reactor_completion reactor" in said.stdout
 
 
 def test_ctrl_c_of_a_look_is_130(online: Callable[[Mapping[str, str]], Path]) -> None:

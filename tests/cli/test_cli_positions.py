@@ -109,6 +109,18 @@ def test_lag_and_blocked_slices_and_moves(reactor: Reactor, filled: tuple[Path, 
     assert (nothing.exit_code, "positions list" in nothing.err) == (1, True)
 
 
+def test_a_position_beyond_its_log_says_what_to_do(reactor: Reactor, filled: tuple[Path, str]) -> None:
+    folder, name = filled
+    in_state(folder, start((ORDERS, f"kafka://main/{name}", "0", 9), (ORDERS, f"kafka://main/{name}", "1", 3)))
+    beyond, at_end = reactor("positions", "list", ORDERS, "--json", "--project", folder).data["positions"]
+    assert at_end["halted"] is None
+    assert "beyond the log end 5" in beyond["halted"]
+    assert f"positions reset {ORDERS}" in beyond["halted"]
+    assert "halted: " in reactor("positions", "list", "--project", folder).out
+    reasons = {r["word"]: r for r in reactor("explain", ORDERS, "--json", "--project", folder).data["reasons"]}
+    assert reasons["halted"]["about"] == f"kafka://main/{name}/0"
+
+
 def test_the_outbox_is_a_source_like_any_other(reactor: Reactor, tmp_path: Path, database: str) -> None:
     folder = project_at(tmp_path / "project", database, {"tell.py": "# on ducklake://main/orders\n"})
     in_state(folder, start(("tell.py", "outbox://prod", "", 0), ("tell.py", "inbox://prod", "", 0)))

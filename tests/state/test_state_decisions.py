@@ -12,9 +12,9 @@ import pytest
 from reactor.domain.decisions import Decision
 from reactor.domain.runs import RunId
 from reactor.domain.scripts import ScriptPath
-from reactor.domain.spans import Consumer, outbox_of
+from reactor.domain.spans import Consumer, PositionClaim, outbox_of
 from reactor.state import PostgresState
-from tests.state.making import ASSET, ORDERS, Catalog, append, merge
+from tests.state.making import ASSET, KEY, ORDERS, Catalog, append, merge, start
 
 pytestmark = pytest.mark.anyio
 
@@ -95,3 +95,28 @@ async def test_replicas_that_write_the_same_do_not_lock_each_other_out(state: Po
 
     await asyncio.gather(write(many), write(many[::-1]), write(many[100:] + many[:100]))
     assert len(await state.decisions(ASSET, limit=1000)) == 300
+
+
+async def test_what_waits_is_what_no_position_has_passed(state: PostgresState) -> None:
+    (token,) = (await start(state, KEY, floor=10)).values()
+    await state.settle([PositionClaim(KEY, token, 20, {"blocked": 12, "ahead": 40})])
+    run = append([], "again", decisions=[decision(20, 30, "again", 50.0)])
+    await state.insert_run(run)
+    await state.write_decisions([
+        decision(5, 9, "settled"), decision(12, 15, "blocked"), decision(12, 15, "behind"), decision(22, 40, "ahead"), decision(40, 41, "ahead", 60.0),
+        decision(25, 35, "again", 70.0), decision(20, 21, "skipped")._replace(outcome="skipped", reason="cycle"),
+        decision(30, 31, "joined")._replace(outcome="joined", event_id="e", inputs=(1, 2))])
+    found = {w.partition: w for w in await state.waiting(ASSET)}
+    assert found.keys() == {"blocked", "ahead", "again", "joined"}
+    assert (found["ahead"].records, found["ahead"].run_id) == (1, None)
+    assert (found["again"].records, found["again"].run_id, found["again"].due_at) == (20, run.run_id, datetime.fromtimestamp(70, UTC))
+    assert (found["joined"].outcome, found["joined"].events, found["joined"].inputs_in, found["joined"].inputs_needed) == ("joined", 1, 1, 2)
+    assert await state.waiting("ducklake://main/other") == []
+
+
+async def test_a_lease_says_who_holds_it(state: PostgresState) -> None:
+    assert await state.lease_holder("inbox:") is None
+    assert await state.lease("inbox:", "me", 60)
+    assert await state.lease_holder("inbox:") == "me"
+    assert await state.lease("inbox:", "me", -1)
+    assert await state.lease_holder("inbox:") is None
