@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Final
 
 from anyio import to_thread
 
@@ -142,6 +143,10 @@ class Parts:
     clock: WallClock
     telemetry: Telemetry
     publishers: list[Publisher] = field(default_factory=list)
+
+
+KERNELS: Final = ("reactor.lake.decoding.scanner", "reactor.lake.decoding.instants", "connectors.kafka.walk")
+"""The modules of machine code that a service with streams needs (`reactor.compiled`)."""
 
 
 @asynccontextmanager

@@ -1,7 +1,6 @@
 """The compiled walk over the records of decompressed record batches (message format 2): where each field lies, then a copy of each column.
 
-numba compiles a function when it is first called (about 2 s together) and keeps the code on disk where it may; it runs without the GIL.
-Nothing here checks an index for us: each read is behind a comparison with the end of its record.
+How it is compiled says `reactor.compiled`. Nothing here checks an index for us: each read is behind a comparison with the end of its record.
 
     Record => length varint, attributes int8, timestamp delta varint, offset delta varint, key, value, headers
     key, value => length varint (-1: null), bytes        headers => count varint, then per header: name, value
@@ -9,29 +8,20 @@ Nothing here checks an index for us: each read is behind a comparison with the e
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from reactor.compiled import compiled, kernel
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.signedinteger[Any]]
 Int: TypeAlias = Any
 """A machine integer: compiled code has one kind; mypy sees numpy's and Python's."""
-Walk = TypeVar("Walk", bound=Callable[..., Any])
 
 DAMAGED = -1
 """The place behind a number or field that does not end before its record does."""
-
-
-def compiled(function: Walk) -> Walk:
-    """Compile it at its first call; a folder that cannot be written costs the compilation at each start."""
-    try:
-        return cast("Walk", numba.njit(nogil=True, cache=True)(function))
-    except RuntimeError:  # numba finds no folder that it may write to
-        return cast("Walk", numba.njit(nogil=True)(function))
 
 
 @compiled
@@ -58,7 +48,7 @@ def _field(data: Bytes, at: Int, end: Int) -> tuple[Int, Int, Int]:
     return begin, max(length, -1), begin + max(length, 0)
 
 
-@compiled
+@kernel(writes=1)
 def records(data: Bytes, begins: Ints, ends: Ints, counts: Ints, found: Ints) -> int:
     """Write one row per record to `found`, shape (8, sum of counts); returns the first batch that is damaged, or -1.
 
@@ -91,7 +81,7 @@ def records(data: Bytes, begins: Ints, ends: Ints, counts: Ints, found: Ints) ->
     return -1
 
 
-@compiled
+@kernel(writes=1)
 def headers(data: Bytes, begins: Ints, counts: Ints, found: Ints) -> None:
     """Write one row per header to `found`, shape (4, sum of counts): name begin and length, value begin and length.
 
@@ -106,7 +96,7 @@ def headers(data: Bytes, begins: Ints, counts: Ints, found: Ints) -> None:
             row += 1
 
 
-@compiled
+@kernel(writes=1)
 def copy(data: Bytes, begins: Ints, lengths: Ints, out: Bytes) -> None:
     """The bytes of a column, one field behind the other; a null has none. (A copy of slices takes ten times as long to compile.)"""
     to = 0
@@ -115,3 +105,11 @@ def copy(data: Bytes, begins: Ints, lengths: Ints, out: Bytes) -> None:
         for index in range(lengths[row]):
             out[to + index] = data[begin + index]
         to += max(lengths[row], 0)
+
+
+def prepare() -> None:
+    """Compile all of it now (`reactor.compiled`)."""
+    data, at, one, found = np.frombuffer(bytes(9), np.uint8), np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros((8, 1), np.int64)
+    records(data, at, one, one, found)
+    headers(data, at, one, found)
+    copy(data, at, one, np.zeros(1, np.uint8))

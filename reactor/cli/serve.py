@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 import anyio
 import typer
 
-from reactor import __version__
+from reactor import __version__, compiled
 from reactor.cli.answers import counted
 from reactor.cli.call import Call, example, verb, verbs
 from reactor.cli.failures import DONE, INTERRUPTED, TimedOut
@@ -25,7 +25,7 @@ from reactor.runtime import failpoints
 from reactor.runtime.service import Service
 from reactor.telemetry import Telemetry, start_logging
 from reactor.web.health import Health, health_app, listening_socket, served
-from reactor.wiring import WallClock, opened_service
+from reactor.wiring import KERNELS, WallClock, opened_service
 
 app = verbs()
 logger = logging.getLogger(__name__)
@@ -96,6 +96,9 @@ class Serving:
         extra = {"event": "service_started"}
         logger.info("reactor %s in %s: health at http://%s:%d", __version__, self.opened.project.folder, host, port, extra=extra)
         async with served(health_app(health, telemetry.registry), listener), AsyncExitStack() as stack:
+            if any(script.streams for script in self.opened.project.scripts):
+                compiled.ahead(KERNELS, self.opened.project.private_folder / "compiled")
+                stack.callback(compiled.stop)
             service = await self._start(stack, health, telemetry)
             if service is not None:
                 await self._serve(service, health)

@@ -45,5 +45,5 @@ registered. Compiled code proves its bounds (the property tests also run with th
 
 Cost, as processor time of one busy core, 184 bytes and 8 typed columns a record: 1.0 to 1.2 microseconds to read and 0.5 to cast and store,
 both shared by DuckDB's threads; with one bad record in a hundred 15 % more. DuckDB's reader alone, inexact and blind to doubles, takes 0.7.
-Compiling takes some seconds once per machine (`payload.prepare`).
+Compiling takes some seconds once per machine (`reactor.compiled`).
 """

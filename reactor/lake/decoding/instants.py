@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from reactor.lake.decoding.compiled import compiled, kernel
+from reactor.compiled import compiled, kernel
+from reactor.lake.decoding import grammar
 from reactor.lake.decoding.reasons import FINE, OUT_OF_RANGE, WRONG_TYPE, Reasons
 
 Bytes = npt.NDArray[np.uint8]
@@ -25,6 +26,7 @@ _DAY_SECONDS = 86_400
 _FAR_DAYS = 10_000_000  # out of range, and its microseconds still fit 64 bits
 _EXPONENT_MAX = 1_000_000_000
 _MONTH_DAYS = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
+_TENS = np.array([1, 10, 100], np.int64)
 _Instant = tuple[int, int, int]
 
 
@@ -38,38 +40,24 @@ def _digits(data: Bytes, at: int, end: int) -> int:
 
 
 @compiled
-def _after_number(data: Bytes, at: int, end: int) -> int:
-    """Where the JSON number at `at` ends; -1: there is none."""
-    if at < end and data[at] == 45:
-        at += 1
-    whole = _digits(data, at, end)
-    if whole == 0 or (whole > 1 and data[at] == 48):
-        return -1
-    at += whole
-    if at < end and data[at] == 46:
-        fraction = _digits(data, at + 1, end)
-        if fraction == 0:
-            return -1
-        at += 1 + fraction
-    if at < end and (data[at] == 101 or data[at] == 69):
-        at += 2 if at + 1 < end and (data[at + 1] == 43 or data[at + 1] == 45) else 1
-        power = _digits(data, at, end)
-        if power == 0:
-            return -1
-        at += power
-    return at
+def _is_number(data: Bytes, at: int, end: int) -> bool:
+    """Whether `[at, end)` is exactly one JSON number."""
+    state = grammar.BEGIN_SCALAR
+    for k in range(at, end):
+        state = int(grammar.NEXT[state, data[k]])
+    return bool(grammar.INTEGER <= grammar.ENDING_KIND[state] <= grammar.EXPONENT)
 
 
 @compiled
 def _exponent(data: Bytes, at: int, end: int) -> int:
-    """The value of `e±digits` at `at`, kept within ±_EXPONENT_MAX."""
+    """The value of `e±digits` at `at`, or one beyond ±_EXPONENT_MAX where it is further."""
     if at >= end:
         return 0
     negative = data[at + 1] == 45
     value = 0
     for k in range(at + 1, end):
-        if 48 <= data[k] <= 57:
-            value = min(value * 10 + int(data[k]) - 48, _EXPONENT_MAX)
+        if 48 <= data[k] <= 57 and value < _EXPONENT_MAX:
+            value = value * 10 + int(data[k]) - 48
     return -value if negative else value
 
 
@@ -102,7 +90,7 @@ def _number_instant(data: Bytes, at: int, end: int) -> _Instant:
         if seen < length - 3:
             micros = micros * 10 + digit
         elif seen < length:
-            nanos += digit * 10 ** (length - 1 - seen)
+            nanos += digit * _TENS[length - 1 - seen]
         elif digit:
             finer = True
         seen += 1
@@ -155,7 +143,10 @@ def _date(data: Bytes, at: int, end: int) -> tuple[int, int]:
     leap = month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if day < 1 or day > _MONTH_DAYS[month - 1] + leap:
         return 0, -1
-    return max(-_FAR_DAYS, min(_FAR_DAYS, _days(year, month, day))), at + 6
+    days = _days(year, month, day)
+    if abs(days) > _FAR_DAYS:
+        days = _FAR_DAYS
+    return days, at + 6
 
 
 @compiled
@@ -204,7 +195,7 @@ def _text_instant(data: Bytes, at: int, end: int) -> _Instant:
     """(reason, microseconds, further nanoseconds 0..999) of the text `[at, end)`."""
     days, after = _date(data, at, end)
     if after < 0:
-        return _number_instant(data, at, end) if _after_number(data, at, end) == end else (WRONG_TYPE, 0, 0)
+        return _number_instant(data, at, end) if _is_number(data, at, end) else (WRONG_TYPE, 0, 0)
     seconds, nanos, east, zoned = 0, 0, 0, True
     if after < end:
         zoned = data[after] == 84 or data[after] == 116 or data[after] == 32
@@ -216,7 +207,6 @@ def _text_instant(data: Bytes, at: int, end: int) -> _Instant:
     return FINE, (days * _DAY_SECONDS + seconds - east) * 1_000_000 + nanos // 1000, nanos % 1000
 
 
-@kernel
 def read_instants(
     data: Bytes, offsets: npt.NDArray[np.int64], numbers: npt.NDArray[np.bool_], texts: npt.NDArray[np.bool_], slack_micros: int,
 ) -> tuple[Reasons, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -224,29 +214,48 @@ def read_instants(
 
     OUT_OF_RANGE: a time, more than `slack_micros` outside of the years 1 to 9999 in UTC.
     """
-    rows = len(numbers)
-    reasons = np.full(rows, WRONG_TYPE, np.uint8)
-    micros, nanos = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    for row in range(rows):
+    reasons, found = np.full(len(numbers), WRONG_TYPE, np.uint8), np.zeros((2, len(numbers)), np.int64)
+    _read_instants(data, offsets, numbers, texts, slack_micros, reasons, found)
+    return reasons, found[0], found[1]
+
+
+@kernel(writes=2)
+def _read_instants(
+    data: Bytes, offsets: npt.NDArray[np.int64], numbers: npt.NDArray[np.bool_], texts: npt.NDArray[np.bool_], slack_micros: int,
+    reasons: Reasons, found: npt.NDArray[np.int64],
+) -> None:
+    for row in range(len(numbers)):
+        at, end = offsets[row], offsets[row + 1]
         if numbers[row]:
-            reasons[row], micros[row], nanos[row] = _number_instant(data, offsets[row], offsets[row + 1])
+            reasons[row], found[0, row], found[1, row] = _number_instant(data, at, end)
         elif texts[row]:
-            reasons[row], micros[row], nanos[row] = _text_instant(data, offsets[row], offsets[row + 1])
-        if reasons[row] == FINE and not MICROS_MIN - slack_micros <= micros[row] < MICROS_END + slack_micros:
+            reasons[row], found[0, row], found[1, row] = _text_instant(data, at, end)
+        if reasons[row] == FINE and not MICROS_MIN - slack_micros <= found[0, row] < MICROS_END + slack_micros:
             reasons[row] = OUT_OF_RANGE
-    return reasons, micros, nanos
 
 
-@kernel
 def read_clocks(
     data: Bytes, offsets: npt.NDArray[np.int64], texts: npt.NDArray[np.bool_],
 ) -> tuple[Reasons, npt.NDArray[np.int64]]:
     """(reason, microseconds of the day) of texts that are a time of day without zone; of other rows WRONG_TYPE."""
-    rows = len(texts)
-    reasons, micros = np.full(rows, WRONG_TYPE, np.uint8), np.zeros(rows, np.int64)
-    for row in range(rows):
+    reasons, micros = np.full(len(texts), WRONG_TYPE, np.uint8), np.zeros(len(texts), np.int64)
+    _read_clocks(data, offsets, texts, reasons, micros)
+    return reasons, micros
+
+
+@kernel(writes=2)
+def _read_clocks(
+    data: Bytes, offsets: npt.NDArray[np.int64], texts: npt.NDArray[np.bool_], reasons: Reasons, micros: npt.NDArray[np.int64],
+) -> None:
+    for row in range(len(texts)):
         if texts[row]:
             seconds, nanos, at = _clock(data, offsets[row], offsets[row + 1])
             if at == offsets[row + 1]:
                 reasons[row], micros[row] = FINE, seconds * 1_000_000 + nanos // 1000
-    return reasons, micros
+
+
+def prepare() -> None:
+    """Compile all of it now (`reactor.compiled`)."""
+    text, offsets, one = np.frombuffer(b"2026-03-01", np.uint8), np.array([0, 10]), np.ones(1, np.bool_)
+    read_instants(text, offsets, ~one, one, 0)
+    read_clocks(text, offsets, one)

@@ -55,13 +55,6 @@ def decode(
         cursor.unregister(_READ)
 
 
-def prepare() -> None:
-    """Compile now what the first records would have to wait for; with a cache that is filled this takes a moment."""
-    columns = [BatchColumn(str(i), type_) for i, type_ in enumerate(("BIGINT", "TIMESTAMP", "TIME"))]
-    with duckdb.connect() as engine:
-        _Plan.of(columns, []).read(engine, pa.table({"_row": [0], "value": [b'{"0":"1"}']}))
-
-
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """What is read from each record. Columns of the read table: `row`, `k0…` (kept), `c0…` (to be cast), `reason`, `fault`."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from reactor.compiled import compiled, kernel
 from reactor.lake.decoding import grammar
-from reactor.lake.decoding.compiled import compiled, kernel
 from reactor.lake.decoding.reasons import EMPTY_VALUE, FINE, NESTING_TOO_DEEP, NOT_JSON, NOT_OBJECT, Reasons
 
 Bytes = npt.NDArray[np.uint8]
@@ -28,29 +28,41 @@ _VALUE, _NAME = 0, 1
 _NO_ROOM = 255
 
 
-@kernel
 def scan(data: Bytes, froms: Places, tos: Places, present: Mask, room: int) -> tuple[Reasons, Places, Kinds, Places]:
     """Scan the texts `[froms[i], tos[i])` where `present`: (reasons, firsts, kinds, places). A text is FINE if it is one JSON object.
 
     The children of text `i`, an object or an array, are `firsts[i]` to `firsts[i + 1]` of `kinds[part, child]` and
     `places[part, start or stop, child]`; the parts are value and name. If they are more than `room`, `firsts` is empty and nothing holds.
     """
-    reasons, objects, firsts = np.zeros(len(froms), np.uint8), np.zeros(DEPTH_MAX, np.bool_), np.zeros(len(froms) + 1, np.int64)
+    reasons, firsts, objects = np.zeros(len(froms), np.uint8), np.zeros(len(froms) + 1, np.int64), np.zeros(DEPTH_MAX, np.bool_)
     kinds, places = np.zeros((2, room), np.uint8), np.zeros((2, 2, room), np.int64)
+    fits = _scan_texts(data, froms, tos, present, reasons, firsts, objects, kinds, places)
+    return reasons, firsts if fits else firsts[:0], kinds, places
+
+
+@kernel(writes=5)
+def _scan_texts(
+    data: Bytes, froms: Places, tos: Places, present: Mask, reasons: Reasons, firsts: Places, objects: Mask, kinds: Kinds, places: Places,
+) -> bool:
+    """Whether there is room for all children."""
     for row in range(len(froms)):
-        firsts[row + 1] = firsts[row]
-        if present[row] and froms[row] == tos[row]:
+        child = firsts[row]
+        firsts[row + 1] = child
+        if not present[row]:
+            continue
+        if froms[row] == tos[row]:
             reasons[row] = EMPTY_VALUE
-        elif present[row]:
-            reasons[row], after = _scan_text(data, froms[row], tos[row], objects, kinds, places, firsts[row])
-            if reasons[row] == _NO_ROOM:
-                return reasons, firsts[:0], kinds, places
-            if reasons[row] in (FINE, NOT_OBJECT):
-                firsts[row + 1] = after
-            else:  # what it left behind is no child of the next text
-                kinds[:, firsts[row] : after + 1] = grammar.ABSENT
-                places[:, :, firsts[row] : after + 1] = 0
-    return reasons, firsts, kinds, places
+            continue
+        reasons[row], after = _scan_text(data, froms[row], tos[row], objects, kinds, places, child)
+        if reasons[row] == _NO_ROOM:
+            return False
+        if reasons[row] == FINE or reasons[row] == NOT_OBJECT:
+            firsts[row + 1] = after
+        else:  # what it left behind is no child of the next text
+            for k in range(child, after + 1 if after < kinds.shape[1] else after):
+                for part in range(2):
+                    kinds[part, k], places[part, 0, k], places[part, 1, k] = grammar.ABSENT, 0, 0
+    return True
 
 
 @compiled
@@ -109,7 +121,6 @@ def _last_ordinary(data: Bytes, at: int, end: int) -> int:
     return at
 
 
-@kernel
 def pick(
     data: Bytes, froms: Places, tos: Places, kinds: Kinds, starts: Places, stops: Places, firsts: Places, wanted: Bytes, ends: Places,
 ) -> tuple[Kinds, Places, Places]:
@@ -117,28 +128,34 @@ def pick(
 
     The name of child `k` is `data[froms[k]:tos[k]]`, wanted name `i` is `wanted[ends[i]:ends[i + 1]]`.
     """
-    texts, count, likely = len(firsts) - 1, len(ends) - 1, 0
-    found = np.zeros((count, texts), np.uint8)
-    found_starts, found_stops = np.zeros((count, texts), np.int64), np.zeros((count, texts), np.int64)
-    for row in range(texts):
+    shape = len(ends) - 1, len(firsts) - 1
+    found, places = np.zeros(shape, np.uint8), np.zeros((2, *shape), np.int64)
+    _pick(data, froms, tos, kinds, starts, stops, firsts, wanted, ends, found, places)
+    return found, places[0], places[1]
+
+
+@kernel(writes=2)
+def _pick(
+    data: Bytes, froms: Places, tos: Places, kinds: Kinds, starts: Places, stops: Places, firsts: Places, wanted: Bytes, ends: Places,
+    found: Kinds, places: Places,
+) -> None:
+    likely, count = 0, len(ends) - 1
+    for row in range(len(firsts) - 1):
         for child in range(firsts[row], firsts[row + 1]):
-            size = tos[child] - froms[child]
-            for k in range(count):
-                i = likely + k if likely + k < count else likely + k - count
-                if ends[i + 1] - ends[i] != size:
+            at, size = froms[child], tos[child] - froms[child]
+            for k in range(likely, likely + count):
+                i = k if k < count else k - count
+                first = ends[i]
+                if ends[i + 1] - first != size:
                     continue
-                equal = True
-                for j in range(size):
-                    if data[froms[child] + j] != wanted[ends[i] + j]:
-                        equal = False
-                        break
-                if equal:
-                    twice = TWICE if found[i, row] != grammar.ABSENT else 0
-                    found[i, row] = kinds[child] | twice
-                    found_starts[i, row], found_stops[i, row] = starts[child], stops[child]
+                same = 0
+                while same < size and data[at + same] == wanted[first + same]:
+                    same += 1
+                if same == size:
+                    found[i, row] = kinds[child] | (TWICE if found[i, row] != grammar.ABSENT else 0)
+                    places[0, i, row], places[1, i, row] = starts[child], stops[child]
                     likely = i + 1
                     break
-    return found, found_starts, found_stops
 
 
 @compiled
@@ -179,35 +196,52 @@ def _unescape(data: Bytes, at: int, end: int, out: Bytes, o: int) -> int:
     return o
 
 
-@kernel
 def copy_texts(data: Bytes, kinds: Kinds, starts: Places, stops: Places, as_json: bool) -> tuple[Places, Bytes]:
     """The texts of tokens, one behind the other: (offsets, bytes). Strings lose quotes and escapes unless `as_json`; ABSENT and NULL are empty."""
-    rows, size = len(kinds), 0
-    for row in range(rows):
-        size += stops[row] - starts[row] if kinds[row] > grammar.NULL else 0
-    offsets, out = np.zeros(rows + 1, np.int64), np.empty(size, np.uint8)
-    for row in range(rows):
-        kind, at, end, o = kinds[row], starts[row], stops[row], offsets[row]
+    sizes = np.where(kinds > grammar.NULL, stops - starts, 0)
+    offsets, out = np.zeros(len(kinds) + 1, np.int64), np.empty(int(sizes.sum()), np.uint8)
+    _copy_texts(data, kinds, starts, stops, as_json, offsets, out)
+    return offsets, out[: offsets[-1]]
+
+
+@kernel(writes=2)
+def _copy_texts(data: Bytes, kinds: Kinds, starts: Places, stops: Places, as_json: bool, offsets: Places, out: Bytes) -> None:
+    o = offsets[0]
+    for row in range(len(kinds)):
+        kind, at, end = kinds[row], starts[row], stops[row]
         if kind == grammar.ESCAPED and not as_json:
             o = _unescape(data, at + 1, end - 1, out, o)
         elif kind > grammar.NULL:
-            quote = 1 if kind == grammar.TEXT and not as_json else 0
-            for k in range(at + quote, end - quote):
-                out[o] = data[k]
-                o += 1
+            if kind == grammar.TEXT and not as_json:
+                at, end = at + 1, end - 1
+            while at < end:
+                out[o] = data[at]
+                o, at = o + 1, at + 1
         offsets[row + 1] = o
-    return offsets, out[: offsets[rows]]
 
 
-@kernel
 def number_kinds(data: Bytes, offsets: Places, kinds: Kinds) -> Kinds:
     """The kinds, but INTEGER, FRACTION or EXPONENT for a string that is exactly one JSON number."""
     out = kinds.copy()
+    _number_kinds(data, offsets, out)
+    return out
+
+
+@kernel(writes=1)
+def _number_kinds(data: Bytes, offsets: Places, kinds: Kinds) -> None:
     for row in range(len(kinds)):
         if kinds[row] == grammar.TEXT or kinds[row] == grammar.ESCAPED:
             state = grammar.BEGIN_SCALAR
             for at in range(offsets[row], offsets[row + 1]):
                 state = int(grammar.NEXT[state, data[at]])
             if grammar.INTEGER <= grammar.ENDING_KIND[state] <= grammar.EXPONENT:
-                out[row] = grammar.ENDING_KIND[state]
-    return out
+                kinds[row] = grammar.ENDING_KIND[state]
+
+
+def prepare() -> None:
+    """Compile all of it now (`reactor.compiled`)."""
+    data, at, one = np.frombuffer(b'{"a":"1"}', np.uint8), np.zeros(1, np.int64), np.ones(1, np.bool_)
+    _, firsts, kinds, places = scan(data, at, at + len(data), one, 1)
+    _, starts, stops = pick(data, places[1, 0], places[1, 1], kinds[0], places[0, 0], places[0, 1], firsts, data[2:3], np.array([0, 1]))
+    offsets, text = copy_texts(data, kinds[0], starts[0], stops[0], as_json=False)
+    number_kinds(text, offsets, kinds[0])

@@ -8,7 +8,7 @@ import pytest
 
 from reactor.domain.scripts import BatchColumn
 from reactor.lake.decoding import payload, tokens
-from reactor.lake.decoding.payload import decode, prepare
+from reactor.lake.decoding.payload import decode
 from tests.lake.decoding.reading import columns_of, cursor, decoded, records
 
 
@@ -128,10 +128,6 @@ def test_lanes_decode_at_once() -> None:
     with ThreadPoolExecutor(4) as lanes:
         found = list(lanes.map(lambda lane: decoded(texts[lane:], "a BIGINT, b BIGINT[]"), range(8)))
     assert [[row["a"] for row in lane.rows.values()] for lane in found] == [[str(n) for n in range(lane, 2000)] for lane in range(8)]
-
-
-def test_compiling_ahead_needs_nothing() -> None:
-    prepare()
 
 
 def test_one_bad_record_among_many_is_the_only_one_that_is_missing() -> None:

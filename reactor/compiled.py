@@ -1,0 +1,124 @@
+"""Loops over bytes as machine code: how they are compiled, where the code is kept, and how nobody has to wait for it.
+
+A *kernel* is a function that Python calls, a *compiled* function one that only compiled ones call. numba compiles a kernel with all that it
+calls at its first call, and runs it without the interpreter's lock. The compiling itself needs that lock, for seconds: a service has it done
+`ahead`, in processes of their own, one a module; a kernel that is called meanwhile waits for its own, in the thread that called it.
+
+The machine code is kept, so this happens once for each machine and version: in `NUMBA_CACHE_DIR` if that is set, else beside the modules
+(`__pycache__`), else, where Reactor is installed read-only, in the folder that `ahead` is given (`.reactor/compiled` of the project), else in
+the user's cache folder. Where nothing can be written it is made anew in each process. The cache notices a change of a kernel's own file
+only, so everything that a kernel calls stands in that file. A mark beside the code says that a module is done; where it is, `ahead` starts
+nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from functools import wraps
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, ParamSpec, TypeVar, cast
+
+import numba
+import numpy as np
+from llvmlite.binding import get_host_cpu_name
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+CACHE_VARIABLE: Final = "NUMBA_CACHE_DIR"
+_BESIDE: Final = Path(__file__).parent / "__pycache__"
+_ahead: dict[str, subprocess.Popen[bytes]] = {}
+"""Module → the process that compiles it."""
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """For functions that only compiled ones call. Indexes are not checked: a function proves its bounds itself."""
+    return cast("Callable[P, R]", numba.njit(function, error_model="numpy"))
+
+
+def kernel(*, writes: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """For functions that Python calls; they write to their last `writes` arguments and allocate nothing (what makes arrays compiles slowly).
+
+    The arrays before those arrive contiguous and read-only, whatever they were, so one compilation serves all.
+    """
+
+    def made(function: Callable[P, R]) -> Callable[P, R]:
+        code = cast("Any", numba.njit(function, nogil=True, error_model="numpy"))
+
+        @wraps(function)
+        def call(*args: P.args, **_: P.kwargs) -> R:
+            if not code.signatures:
+                _wait_for(function.__module__)
+                with suppress(RuntimeError):  # no folder for the cache can be written
+                    code.enable_caching()
+            return cast("R", code(*map(_frozen, args[:-writes]), *args[-writes:]))
+
+        return call
+
+    return made
+
+
+def _frozen(value: object) -> object:
+    if isinstance(value, np.ndarray):
+        value = np.ascontiguousarray(value).view()
+        value.flags.writeable = False
+    return value
+
+
+def ahead(modules: Collection[str], folder: Path) -> None:
+    """Compile these modules in processes of their own, where that has not been done; `folder` keeps the code if Reactor's own cannot be written.
+
+    Each module has a function `prepare` that calls each of its kernels once.
+    """
+    if CACHE_VARIABLE not in os.environ and not os.access(Path(__file__).parent, os.W_OK):
+        os.environ[CACHE_VARIABLE] = str(folder)
+        numba.config.reload_config()
+    for module in modules:
+        if module not in _ahead and not _mark(module).exists():
+            _ahead[module] = subprocess.Popen(  # noqa: S603 - this interpreter, on this file
+                [sys.executable, "-P", "-m", __name__, module], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )
+
+
+def stop() -> None:
+    """End the processes that still compile."""
+    for module, process in list(_ahead.items()):
+        process.kill()
+        _wait_for(module)
+
+
+def _wait_for(module: str) -> None:
+    """Until nobody else compiles it; whether that went well is seen by what lies in the cache."""
+    if process := _ahead.get(module):
+        process.wait()
+        _ahead.pop(module, None)
+
+
+def _mark(module: str) -> Path:
+    """The file that says that the machine code of a module is kept: of this text, this compiler and this kind of machine."""
+    spec = find_spec(module)
+    files = [Path(__file__), *([Path(spec.origin)] if spec and spec.origin else [])]
+    facts = [*(file.read_bytes() for file in files), numba.__version__.encode(), sys.version.encode(), get_host_cpu_name().encode()]
+    kept = os.environ.get(CACHE_VARIABLE)
+    digest = hashlib.sha256(b"\0".join(facts)).hexdigest()[:16]
+    return (Path(kept) if kept else _BESIDE) / f"{module}-{digest}.compiled"
+
+
+def main(module: str) -> None:
+    """Compile one module, and say so beside the code."""
+    import_module(module).prepare()
+    with suppress(OSError):
+        mark = _mark(module)
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

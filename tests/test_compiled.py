@@ -1,0 +1,60 @@
+"""Machine code: compiled ahead in a process of its own, kept, and found again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+KERNELS = '''
+import numpy as np
+from reactor.compiled import compiled, kernel
+
+@compiled
+def _twice(value):
+    return 2 * value
+
+@kernel(writes=1)
+def double(values, out):
+    for i in range(len(values)):
+        out[i] = _twice(values[i])
+
+def prepare():
+    double(np.zeros(1, np.int64), np.zeros(1, np.int64))
+'''
+SERVICE = '''
+import sys
+from pathlib import Path
+import numpy as np
+from reactor import compiled
+import doubling
+
+compiled.ahead(["doubling"], Path("unused"))
+started = len(compiled._ahead)
+values, out = np.arange(6)[::2], np.zeros(3, np.int64)
+values.flags.writeable = sys.argv[1] == "writable"
+doubling.double(values, out)
+print(started, len(compiled._ahead), out.tolist())
+compiled.ahead(["doubling"], Path("unused"))
+compiled.stop()
+'''
+
+
+def serve(folder: Path, values: str) -> str:
+    """What a service says in which a kernel is called while it is compiled: processes started, processes left, the result."""
+    path = os.pathsep.join([str(folder), str(Path(__file__).parents[1])])
+    env = os.environ | {"PYTHONPATH": path, "NUMBA_CACHE_DIR": str(folder / "kept"), "NUMBA_DEBUG_CACHE": "1"}
+    done = subprocess.run([sys.executable, "-c", SERVICE, values], env=env, cwd=folder, capture_output=True, text=True, check=True, timeout=300)
+    return done.stdout
+
+
+def test_a_kernel_waits_for_the_process_that_compiles_it_and_takes_what_that_has_kept(tmp_path: Path) -> None:
+    (tmp_path / "doubling.py").write_text(KERNELS)
+    first = serve(tmp_path, "writable")
+    assert "1 0 [0, 4, 8]" in first
+    assert "data loaded" in first
+    assert "data saved" not in first, "the service itself compiles nothing"
+    again = serve(tmp_path, "read-only")
+    assert "0 0 [0, 4, 8]" in again, "what is kept is not compiled again, and one compilation serves all arrays"
+    assert "data saved" not in again
