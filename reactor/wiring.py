@@ -22,6 +22,7 @@ from typing import Final
 from anyio import to_thread
 
 from connectors.kafka.client import KafkaConnection
+from connectors.kafka.logs import Logs
 from connectors.kafka.source import KafkaSource
 from connectors.publishers.kafka import KafkaPublisher
 from reactor import __version__
@@ -54,8 +55,8 @@ from reactor.runtime.starts import PositionStarts
 from reactor.state.postgres import PostgresState
 from reactor.telemetry import Telemetry
 
-__all__ = ["Instead", "Parts", "Project", "WallClock", "duck_lake", "inbox_lease", "kafka_connection", "lake_settings", "log_bounds", "opened_service",
-           "opened_state", "state_url"]  # fmt: skip
+__all__ = ["Instead", "Parts", "Project", "WallClock", "absent_topics", "duck_lake", "inbox_lease", "kafka_connection", "lake_settings", "log_bounds",
+           "opened_service", "opened_state", "state_url"]  # fmt: skip
 
 logger = logging.getLogger(__name__)
 
@@ -108,6 +109,15 @@ async def log_bounds(project: Project, partitions: Collection[SourcePartition]) 
         finally:
             await source.close()
     return found
+
+
+async def absent_topics(project: Project, cluster: str, topics: Collection[str]) -> Collection[str]:
+    """Those of the topics that a cluster does not have. Raises `Outage`, `UsageError`: the cluster does not answer, or refuses."""
+    logs, nobody_s = Logs(kafka_connection(project, cluster)), "_reactor_doctor"
+    try:
+        return (await logs.report((), {*topics, nobody_s})).absent - {nobody_s}
+    finally:
+        await logs.close()
 
 
 def duck_lake(project: Project, url: str) -> DuckLake:

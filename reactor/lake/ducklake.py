@@ -13,7 +13,7 @@ from reactor.domain.partitions import calendar_of
 from reactor.domain.scripts import Script
 from reactor.domain.spans import WHOLE
 from reactor.errors import Conflict, RunBlocked, RunFailed
-from reactor.lake.keep import Custody, Keep
+from reactor.lake.keep import Custody, keep_of
 from reactor.lake.materialize import StagedRun
 from reactor.lake.session import Instance, InstanceSettings, LakeSettings
 from reactor.lake.stage import stage
@@ -37,7 +37,7 @@ class DuckLake:
         self._swapping = threading.Lock()
         self._instance = Instance(self._settings)
         try:
-            self._keeps = {lake: _keep(lake, settings.folder, keep_path) for lake, settings in lakes.items() if settings.folder}
+            self._keeps = {lake: keep_of(settings.folder, keep_path and keep_path / lake) for lake, settings in lakes.items() if settings.folder}
             self.sweep()
         except BaseException:
             self._instance.retire()
@@ -112,7 +112,3 @@ def _example(script: Script) -> str:
         return "example"
     calendar = calendar_of(partitioning)
     return calendar.slice_of(calendar.first).identity
-
-
-def _keep(lake: str, folder: Path, keep_path: Path | None) -> Keep:
-    return Keep(folder, keep_path / lake if keep_path else folder.parent / f".{folder.name}.keep")

@@ -47,6 +47,11 @@ class Kept:
     files: tuple[Path, ...]
 
 
+def keep_of(lake_folder: Path, keep_folder: Path | None = None) -> Keep:
+    """The keep of a lake's folder, beside it unless told otherwise. Raises as `Keep`."""
+    return Keep(lake_folder, keep_folder or lake_folder.parent / f".{lake_folder.name}.keep")
+
+
 class Keep:
     """The keep folder of one lake. Raises UsageError if a file of the lake cannot have a second name there, Outage if nothing can be written now."""
 

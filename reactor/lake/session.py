@@ -36,7 +36,7 @@ CONNECT_TIMEOUT_SECONDS = 10
 ATTACH_ATTEMPTS = 10
 """Replicas that start at once on an empty database make its schema at once; all but one fail, and find it made."""
 
-_EXTENSIONS = ("ducklake", "postgres_scanner", "httpfs")
+EXTENSIONS = ("ducklake", "postgres_scanner", "httpfs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class Instance:
             raise
 
     def _open(self) -> None:
-        for name in _EXTENSIONS:
+        for name in EXTENSIONS:
             self._root.execute(f"LOAD {literal(str(extension_path(name)))}")
         self._root.execute(f"SET GLOBAL ducklake_retry_wait_ms = {COMMIT_RETRY_WAIT_MS}")
         self._root.execute(f"SET GLOBAL pg_pool_max_connections = {CONNECTIONS_MAX}")

@@ -68,11 +68,16 @@ async def require(connection: Connection) -> None:
         )
 
 
-async def check(connection: Connection) -> int:
-    """The version of the schema. Raises `UsageError` if it is newer than this binary."""
+async def version_of(connection: Connection) -> int:
+    """The version of the schema; 0: there is none."""
     if await connection.fetchval("select to_regclass('reactor.migration')") is None:
         return 0
-    done = int(await connection.fetchval("select coalesce(max(version), 0) from reactor.migration"))
+    return int(await connection.fetchval("select coalesce(max(version), 0) from reactor.migration"))
+
+
+async def check(connection: Connection) -> int:
+    """The version of the schema. Raises `UsageError` if it is newer than this binary."""
+    done = await version_of(connection)
     known = len(shipped())
     if done > known:
         raise UsageError(
