@@ -9,6 +9,7 @@ from reactor.embedded import running
 from reactor.errors import Outage
 from reactor.project import Project
 from reactor.state import PostgresState
+from reactor.state.database import Identity
 
 
 def state_url(project: Project) -> str:
@@ -22,6 +23,11 @@ def state_url(project: Project) -> str:
             hint="`reactor dev` starts it and serves; or set [state] url in reactor.toml to a PostgreSQL of yours",
         )
     return found
+
+
+def identity_of(project: Project, replica: str = "") -> Identity:
+    """The names that stand in every row."""
+    return Identity(project.settings.installation, project.settings.workspace, replica)
 
 
 @asynccontextmanager

@@ -46,6 +46,7 @@ VERBS: Mapping[str, Verb] = {
     "query": Verb("reactor.cli.query", "Look at rows of the lakes."),
     "connect": Verb("reactor.cli.connect", "Print how a plain DuckDB, Python and BI tools read the lakes."),
     "maintain": Verb("reactor.cli.maintain", "Care for a lake."),
+    "migrate": Verb("reactor.cli.migrate", "Bring the state database to the schema of this version, and let a role read the lakes."),
     "doctor": Verb("reactor.cli.doctor", "Look at everything that Reactor needs."),
     "runs": Verb("reactor.cli.runs", "What has run."),
     "events": Verb("reactor.cli.events", "What was committed, and told."),

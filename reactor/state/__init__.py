@@ -30,7 +30,7 @@ sees the chain whole, or a loop would not end.
 Failure. No answer, a server that starts or stops, a lock that was not had in time: `Outage`, ask again. A token that is another, a deadlock,
 a serialization failure: `Conflict`, decide from what is stored now. Both are retried by callers, never here; what is
 said of runs and positions may be said again after a lost answer. A database of a newer version, or of another installation: `UsageError`. The
-functions are made anew at each start, under the lock of the migrations; a lake's trigger only where it is missing, for that waits for the
+functions are made anew at each start, under the lock of the migrations, beside replicas of the version before that work on; a lake's trigger only where it is missing, for that waits for the
 commits under way.
 """
 

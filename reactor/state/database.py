@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncpg
 from asyncpg import Connection, Pool, Record
 from asyncpg.pool import PoolConnectionProxy
 
 from reactor.errors import Conflict, Fatal, Outage, ReactorError, StateForbids, UsageError
-from reactor.state.migrations import migrate, require
+from reactor.state import migrations
+from reactor.state.migrations import Migration, migrate, require
 from reactor.state.queries import QUERIES
 
 CONNECT_TIMEOUT_SECONDS = 10.0
@@ -22,6 +23,8 @@ COMMAND_TIMEOUT_SECONDS = 30.0
 LOCK_TIMEOUT_SECONDS = 10
 """Longer than the 5 s after which a commit that does not go on is thrown out, so that an abort gets its answer."""
 IDLE_IN_TRANSACTION_SECONDS = 5
+
+T = TypeVar("T")
 
 _SESSION = {
     "application_name": "reactor", "timezone": "UTC", "jit": "off", "default_transaction_isolation": "read committed",
@@ -86,13 +89,8 @@ class Database:
     @classmethod
     async def open(cls, url: str, identity: Identity, *, pool_size_max: int, migrating: bool) -> Database:
         """Migrate (or see that it is done), compare the identity, connect. Raises `UsageError`, `StateForbids`, `Outage`."""
+        await (migrated(url, identity) if migrating else _opened(url, identity, require))
         with border():
-            connection = await connect(url)
-            try:
-                await (migrate if migrating else require)(connection)
-                await _fix(connection, identity)
-            finally:
-                await connection.close()
             pool = await asyncpg.create_pool(
                 url, min_size=1, max_size=pool_size_max, init=_codecs, reset=_as_it_is, server_settings=_SESSION,
                 timeout=CONNECT_TIMEOUT_SECONDS, command_timeout=COMMAND_TIMEOUT_SECONDS)
@@ -122,6 +120,33 @@ class Database:
         with border():
             async with self.pool.acquire() as connection, connection.transaction():
                 yield connection
+
+
+async def migrated(url: str, identity: Identity) -> Sequence[Migration]:
+    """Migrate and compare the identity; the migrations that had to be made. Raises `UsageError`, `Outage`."""
+    return await _opened(url, identity, migrate)
+
+
+async def _opened(url: str, identity: Identity, act: Callable[[Connection], Awaitable[T]]) -> T:
+    """Do something in a session of its own, then compare the identity."""
+    with border():
+        connection = await connect(url)
+        try:
+            done = await act(connection)
+            await _fix(connection, identity)
+        finally:
+            await connection.close()
+    return done
+
+
+async def pending(url: str) -> Sequence[Migration]:
+    """The migrations that would be made. Raises `UsageError` if the schema is newer than this binary; `Outage`."""
+    with border():
+        connection = await connect(url)
+        try:
+            return await migrations.pending(connection)
+        finally:
+            await connection.close()
 
 
 class Part:
