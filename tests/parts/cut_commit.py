@@ -122,13 +122,19 @@ class CommitCutter:
         """At the process that has this port; returns when COMMIT may go on. Raises ConnectionError: it was killed in its sleep."""
         process = await asyncio.to_thread(_process_of, client)
         process.send_signal(signal.SIGSTOP if side == "stop" else signal.SIGKILL)
-        await self._note(side)
+
+        async def stopped() -> bool:
+            return process.status() == psutil.STATUS_STOPPED
 
         async def awake() -> bool:
-            return side == "kill" or process.status() != psutil.STATUS_STOPPED
+            return not await stopped()
 
         try:
-            await until(awake, "the client wakes", ASLEEP_SECONDS_MAX)
+            if side == "stop":
+                await until(stopped, "the client is frozen", ASLEEP_SECONDS_MAX)
+            await self._note(side)
+            if side == "stop":
+                await until(awake, "the client wakes", ASLEEP_SECONDS_MAX)
         except psutil.NoSuchProcess:
             raise ConnectionError("killed in its sleep") from None
 
