@@ -20,7 +20,7 @@ cases: $(READY) ## the given cases, or those of another folder (CASES=<folder>)
 	@$(PYTHON) -m tests.cases $(CASES)
 
 chaos: $(READY) ## rounds of everything that can break, on three real Kafka brokers (ROUNDS=20 SEED=7 FIRST=1)
-	@$(PYTHON) -m tests.chaos --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED)) $(if $(FIRST),--first $(FIRST))
+	@$(PYTHON) -m tests.chaos --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED)) $(if $(FIRST),--first $(FIRST)) $(if $(ACTS),--acts $(ACTS))
 
 check: $(READY) ## lint, types and import contracts
 	@$(PYTHON) -m ruff check .

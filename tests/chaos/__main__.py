@@ -1,4 +1,4 @@
-"""Rounds of chaos: python -m tests.chaos [--rounds N] [--seed N] [--first N]
+"""Rounds of chaos: python -m tests.chaos [--rounds N] [--seed N] [--first N] [--acts N]
 
 Ends with `chaos: rounds=… kills=… lost=… doubled=… stuck=…`, and exit code 1 if any of the last three is not 0.
 """
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
         try:
             with parts() as stand:
                 for number in range(asked.first, asked.first + asked.rounds):
-                    played = _play(plan(asked.seed, number), stand, progress)
+                    played = _play(plan(asked.seed, number, asked.acts), stand, progress)
                     kills += played.kills
                     total.add(played.findings)
                     progress.advance(task)
@@ -55,7 +55,7 @@ def _play(planned: Plan, stand: Parts, progress: Progress) -> Round:
     for sentence in played.findings.said:
         progress.console.print(f"WRONG in round {planned.number} of seed {planned.seed}: {sentence}", markup=False)
     if played.findings.said:
-        progress.console.print(f"again: make chaos SEED={planned.seed} FIRST={planned.number} ROUNDS=1; logs in {stand.folder}")
+        progress.console.print(f"again: {planned.again}; logs in {stand.folder}")
     return played
 
 
@@ -64,6 +64,7 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--seed", type=int, default=secrets.randbelow(SEEDS))
     parser.add_argument("--first", type=int, default=1, help="the number of the first round")
+    parser.add_argument("--acts", type=int, default=0, help="so many in each round, for a long one; 0: three to five")
     return parser.parse_args(arguments)
 
 

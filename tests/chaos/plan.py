@@ -50,25 +50,31 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One round. `static`: replicas have names of their own, so that Kafka keeps their place while they are away."""
+    """One round. `static`: replicas have names of their own, so that Kafka keeps their place while they are away. `asked`: for how many acts, or 0."""
 
     seed: int
     number: int
     static: bool
     partitions: int
     acts: tuple[Act, ...]
+    asked: int
+
+    @property
+    def again(self) -> str:
+        """What to type for this round alone."""
+        return f"make chaos SEED={self.seed} FIRST={self.number} ROUNDS=1{f' ACTS={self.asked}' if self.asked else ''}"
 
     def __str__(self) -> str:
         names = "named replicas" if self.static else "nameless replicas"
         return "; ".join([f"round {self.number} of seed {self.seed}: {names}, {self.partitions} source partitions", *map(str, self.acts)])
 
 
-def plan(seed: int, number: int) -> Plan:
-    """The round of this number, from 1."""
+def plan(seed: int, number: int, acts: int = 0) -> Plan:
+    """The round of this number, from 1. `acts`: how many, 0: it varies."""
     random = Random(f"{seed}/{number}")
-    dealt = _dealt(seed, number)
-    acts = tuple(_act(random, kind) for kind in dealt)
-    return Plan(seed, number, random.random() < 0.5, random.choice((1, 2, 4)), acts)
+    dealt = _dealt(seed, number, acts)
+    happens = tuple(_act(random, kind) for kind in dealt)
+    return Plan(seed, number, random.random() < 0.5, random.choice((1, 2, 4)), happens, acts)
 
 
 def _act(random: Random, kind: Kind) -> Act:
@@ -77,11 +83,11 @@ def _act(random: Random, kind: Kind) -> Act:
         1 + random.randrange(BROKERS), random.choice(PLACES), random.choice((1, 1, 2, 4)), random.random() < 0.4)
 
 
-def _dealt(seed: int, number: int) -> list[Kind]:
+def _dealt(seed: int, number: int, acts: int) -> list[Kind]:
     """The cards of this round: those of the rounds before are gone, and a deck that runs out is followed by another one."""
     first, count = 0, 0
     for earlier in range(1, number + 1):
-        first, count = first + count, Random(f"{seed}/{earlier}/acts").randint(ACTS_MIN, ACTS_MAX)
+        first, count = first + count, acts or Random(f"{seed}/{earlier}/acts").randint(ACTS_MIN, ACTS_MAX)
     return [_deck(seed, at // len(KINDS))[at % len(KINDS)] for at in range(first, first + count)]
 
 
