@@ -54,6 +54,8 @@ class SpanReader:
     def __init__(self, connection: KafkaConnection, *, columns: bool, **options: Any) -> None:  # noqa: ANN401 - options of aiokafka
         self._connection, self._columns = connection, columns
         self.next: dict[TopicPartition, int] = {}
+        self._starts: dict[TopicPartition, int] = {}
+        self._starts_when_fetched: Mapping[TopicPartition, int] = {}
         self.consumer = AIOKafkaConsumer(
             **connection.options(),
             enable_auto_commit=False,
@@ -94,6 +96,7 @@ class SpanReader:
         """Read this source partition, which must be assigned, from this offset on (once it is not paused)."""
         self.consumer.seek(partition, offset)
         self.next[partition] = offset
+        self._starts[partition] = self._starts.get(partition, 0) + 1
 
     def stop(self, partition: TopicPartition) -> None:
         """Read it no more."""
@@ -112,6 +115,7 @@ class SpanReader:
             return ()  # assigned a moment ago and not started yet: the group's own offset means nothing to us
         except Exception as error:  # where aiokafka decodes, each codec and its own walk have errors of their own
             raise self._connection.failure(error) from error
+        self._starts_when_fetched = dict(self._starts)
         if self._columns:
             return [(partition, fetch) for partition, fetches in got.items() for fetch in fetches]
         return [(partition, fetch) for partition, lo in self.next.items() if (fetch := await self._moved(partition, lo, got)) is not None]
@@ -129,21 +133,26 @@ class SpanReader:
     async def hand_over(self, partition: TopicPartition, fetched: Fetched, offer: Offer, size_bytes_max: int = SPAN_BYTES_MAX) -> None:
         """Decode in a thread, and offer span by span as long as they are taken; what is not taken is fetched again.
 
-        `size_bytes_max`: of a span. Raises `Outage`: a record batch cannot be decoded.
+        Of the newest fetch. `size_bytes_max`: of a span. Raises `Outage`: a record batch cannot be decoded.
         """
         lo, tables = fetched.lo, fetched.tables()
-        while lo < fetched.hi and self.next.get(partition) == lo:
+        while lo < fetched.hi and self._stands_at(partition, lo):
             hi, decoded = await asyncio.to_thread(self._decoded, partition, tables)
             for part_lo, part_hi, table in cut(lo, hi, decoded, size_bytes_max) if hi > lo else ():
-                if self.next.get(partition) != part_lo:
-                    return  # stopped, or started elsewhere, while we decoded
+                if not self._stands_at(partition, part_lo):
+                    return  # stopped, or started again, while we decoded
                 taken = await offer(partition, RawSpan(self._connection.source(*partition), part_lo, part_hi, table, table.nbytes))
-                if self.next.get(partition) == part_lo:
+                if self._stands_at(partition, part_lo):
                     if not taken:
                         self.start(partition, part_lo)
                         return
                     self.next[partition] = part_hi
             lo = hi
+
+    def _stands_at(self, partition: TopicPartition, offset: int) -> bool:
+        """And has not been started since the fetch, at the same offset maybe: then aiokafka brings all of it again, and more."""
+        started_since = self._starts.get(partition) != self._starts_when_fetched.get(partition)
+        return self.next.get(partition) == offset and not started_since
 
     def _decoded(self, partition: TopicPartition, tables: Iterator[tuple[int, pa.Table]]) -> tuple[int, pa.Table]:
         try:
