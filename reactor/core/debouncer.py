@@ -11,13 +11,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 WAIT_MAX_FACTOR = 10
 """Without `max=` a slice waits at most this many quiet times, or `wait_max_seconds` if that is more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """Resolved settings of one edge. `rows_max`, `bytes_max` None: without limit."""
 
     quiet_seconds: float
@@ -41,7 +41,10 @@ class OpenSlice:
     @property
     def due_at(self) -> float:
         """POSIX seconds."""
-        return min(min(last + w.quiet_seconds, first + w.wait_max_seconds) for w, (first, last) in self.arrivals.items())
+        due = float("inf")
+        for window, (first, last) in self.arrivals.items():
+            due = min(due, last + window.quiet_seconds, first + window.wait_max_seconds)
+        return due
 
 
 class Debouncer:
@@ -59,23 +62,26 @@ class Debouncer:
     def __len__(self) -> int:
         return len(self._open) + len(self._due)
 
-    def add(self, asset_partition: str, window: Window, arrived_at: float, rows: int, size_bytes: int) -> None:
-        """Something arrived. What is due already stays due."""
+    def add(self, asset_partition: str, window: Window, arrived_at: float, rows: int, size_bytes: int) -> bool:
+        """Something arrived. What is due already stays due. True: a slice is due now, or may be earlier than was known."""
         if asset_partition in self._due:
-            return
+            return False
         s = self._open.get(asset_partition)
         if s is None:
             s = self._open[asset_partition] = OpenSlice(first_at=arrived_at)
-        first, last = s.arrivals.get(window, (arrived_at, arrived_at))
-        earlier = window not in s.arrivals or arrived_at < first
+        arrivals = s.arrivals.get(window)
+        earlier = arrivals is None or arrived_at < arrivals[0]
+        first, last = arrivals or (arrived_at, arrived_at)
         s.arrivals[window] = (min(first, arrived_at), max(last, arrived_at))
-        s.first_at = min(s.first_at, arrived_at)
         if earlier:
+            s.first_at = min(s.first_at, arrived_at)
             heapq.heappush(self._agenda, (s.due_at, asset_partition))
         s.rows += rows
         s.size_bytes += size_bytes
         if (window.rows_max is not None and s.rows >= window.rows_max) or (window.bytes_max is not None and s.size_bytes >= window.bytes_max):
             self.make_due(asset_partition, arrived_at)
+            return True
+        return earlier
 
     def make_due(self, asset_partition: str, at: float) -> None:
         """It is due now, whatever its window says; a slice that is not open becomes due (put back after a run)."""

@@ -192,15 +192,19 @@ class Engine:
             return []
         self.feeds.heads[feed] = span.hi
         effects: list[Effect] = []
+        attached = False
         for lane, ledger in self.feeds.ledgers(feed):
-            routed = route(lane, ledger, span, self._producers)
+            routed, before = route(lane, ledger, span, self._producers), ledger.size_bytes
             if routed is None or self._room.is_over(lane):
                 ledger.detach()
             if routed is not None:
                 wake_blocked(lane, ledger, routed, now)
                 effects += accept(lane, ledger, ledger.take(head, span.hi, routed.pieces), routed, span.arrived_at)
-            self._touch(lane)
-        return effects + self.feeds.hold(feed)
+            self._room.grow(lane.consumer, ledger.size_bytes - before)
+            attached = attached or ledger.detached is None
+            if not lane.calm or ledger.detached is not None:
+                self._dirty[lane.consumer] = lane
+        return effects if attached else effects + self.feeds.hold(feed)
 
     def range_read(self, read: RangeRead, now: float) -> list[Effect]:
         """Answers `ReadRange`."""
@@ -214,9 +218,11 @@ class Engine:
     def tick(self, now: float) -> list[Effect]:
         """Start what is due. Call it after every input (or batch of inputs), and at `next_deadline`."""
         while self._agenda and self._agenda[0][0] <= now:
-            _, consumer = heapq.heappop(self._agenda)
+            at, consumer = heapq.heappop(self._agenda)
             if lane := self.lanes.get(consumer):
                 self._dirty[consumer] = lane
+                if lane.looks_at <= at:
+                    lane.looks_at = float("inf")
         effects: list[Effect] = []
         if now >= self._settle_at:
             self._settle_at = now + self.limits.settle_seconds
@@ -252,10 +258,12 @@ class Engine:
             effects.append(self._start(lane, chosen))
         for ledger in lane.ledgers.values():
             effects += self._read_own(lane, ledger, now)
-        for at in (lane.next_deadline(now), lane.retry_blocked_at):
-            if at is not None and at > now:
-                heapq.heappush(self._agenda, (at, lane.consumer))
+        at = min((t for t in (lane.next_deadline(now), lane.retry_blocked_at) if t is not None and t > now), default=float("inf"))
+        if at < lane.looks_at:
+            lane.looks_at = at
+            heapq.heappush(self._agenda, (at, lane.consumer))
         self._resize(lane)
+        lane.calm = all(ledger.reads_along(lane.routing) for ledger in lane.ledgers.values())
         return effects
 
     def _start(self, lane: Lane, chosen: tuple[str, ...]) -> StartRun:

@@ -48,7 +48,11 @@ class Running:
 
 
 class Lane:
-    """One consumer: its script, its ledgers, its open slices and its run."""
+    """One consumer: its script, its ledgers, its open slices and its run.
+
+    `looks_at`: when it will be looked at again at the latest. `calm`: until then, or until one of its slices is due, another span for a
+    ledger that is attached changes nothing of what may start.
+    """
 
     def __init__(self, script: Script, limits: Limits) -> None:
         self.consumer = Consumer(script.consumer)
@@ -58,6 +62,8 @@ class Lane:
         self.running: Running | None = None
         self.paused = False
         self.deferred_until = 0.0
+        self.looks_at = float("inf")
+        self.calm = False
         self._holds: dict[str, float] = {}
         self._attempts: dict[str, int] = {}
         self._alone: set[str] = set()
@@ -92,7 +98,8 @@ class Lane:
         """Pieces that are open now wait by the windows they came by."""
         for d, piece in accepted:
             for window in windows.get(d) or (otherwise,):
-                self.debouncer.add(d, window, arrived_at, piece.rows, piece.size_bytes)
+                if self.debouncer.add(d, window, arrived_at, piece.rows, piece.size_bytes):
+                    self.calm = False
 
     # -- the run
 

@@ -103,6 +103,10 @@ class Ledger:
         pieces = (ps[0].lo for ps in (*self.open.values(), *(taken for taken, _ in inflight)))
         return min((self.head, *(self.at(d) for d in self.blocked), *pieces))
 
+    def reads_along(self, routing: str) -> bool:
+        """Whether it only takes what the shared reader brings, by this routing."""
+        return self.detached is None and not self.blocked and self.routing == routing
+
     # -- reading
 
     def take(self, lo: int, hi: int, pieces: Pieces) -> Accepted:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from reactor.core.debouncer import AT_ONCE, Window
 from reactor.core.decisions import Waiting, dispatched
@@ -26,9 +27,8 @@ Producers = Mapping[str, Partitioning | None]
 """Asset → how it is partitioned; an asset that nobody here makes is missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Routed:
-    """A span as one lane sees it. `windows`: asset partition → the debounce windows of the edges that it came by."""
+class Routed(NamedTuple):
+    """A span as one lane sees it. `windows`: asset partition → the debounce windows of the edges that it came by (missing: its source's)."""
 
     pieces: Pieces
     windows: Mapping[str, frozenset[Window]]
@@ -45,8 +45,7 @@ def route(lane: Lane, ledger: Ledger, span: Span, producers: Producers) -> Route
     pieces = span.pieces.get(ledger.routing)
     if pieces is None and span.pieces:
         return None
-    windows = frozenset((lane.window(span.source_partition.source),))
-    return Routed(pieces or {}, dict.fromkeys(pieces or (), windows))
+    return Routed(pieces or {}, {})
 
 
 def _route_events(lane: Lane, own: Partitioning | None, span: Span, producers: Producers) -> Routed:
@@ -156,7 +155,7 @@ class OwnReaders:
             if d is None:
                 accepted = ledger.take_own(span.lo, span.hi, routed.pieces, shared_head)
             else:
-                accepted, routed = ledger.take_blocked(d, span.lo, span.hi, routed.pieces.get(d)), replace(routed, skipped=())
+                accepted, routed = ledger.take_blocked(d, span.lo, span.hi, routed.pieces.get(d)), routed._replace(skipped=())
             effects += accept(lane, ledger, accepted, routed, span.arrived_at)
         if d is not None and d in ledger.open:
             lane.debouncer.make_due(d, now)

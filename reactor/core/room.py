@@ -31,6 +31,11 @@ class Room:
         self._size_bytes += size_bytes - self._sizes.get(consumer, 0)
         self._sizes[consumer] = size_bytes
 
+    def grow(self, consumer: Consumer, size_bytes: int) -> None:
+        """A lane holds so much more."""
+        self._size_bytes += size_bytes
+        self._sizes[consumer] = self._sizes.get(consumer, 0) + size_bytes
+
     @property
     def is_short(self) -> bool:
         """Whether something should become due only to make room."""
