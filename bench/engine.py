@@ -5,14 +5,14 @@
 A *span offered* is one call of `Engine.offer` with a span that a source and the splitter have made before (their time is not in it), and all
 that the engine decides because of it: routing to the lanes that read its topic, the ledger, the debounce, the ticks between (one after
 each 32 spans, as the runtime does), the runs that fall due with their claims, their outcomes (all commit at once), settled floors and the
-group offsets. Each span has 1,000 records of one asset partition; limits are the defaults, so about each hundredth span of an asset
-partition makes a run due by its rows. Time is virtual and passes as if 100,000 spans a second arrived. One thread, no I/O.
+group offsets. Each span has 1,000 records of one asset partition; limits are the defaults, so each hundredth span of an asset
+partition makes a run due by its rows; all asset partitions are open before the clock starts. Time is virtual and passes as if 100,000 spans a second arrived. One thread, no I/O.
 
     100 open     1,000 assets, each of a topic of its own; spans come for 100 of them in turn, one asset partition each
     100 each     the same 1,000 assets, all at once, each with 100 open asset partitions: 100,000 in all
     ten readers  100 topics, each read by 10 assets: a span is decided ten times
 
-The best of some rounds counts: others may use the machine.
+Seconds are of the processor, and the best of some rounds counts: others may use the machine.
 """
 
 from __future__ import annotations
@@ -75,6 +75,8 @@ class Bench:
             feed = Feed("", topic)
             self.engine.assigned(feed, {lane.consumer: Position(0, TOKEN, self.routing) for lane in self.engine.feeds.listeners(feed)}, self.now)
         self.carry_out(self.engine.tick(self.now))
+        self.source = self.spans()
+        self.take(load.topics * load.partitions)
 
     def spans(self) -> Iterator[tuple[Feed, Span]]:
         """For ever, each topic in turn, and its asset partitions in turn."""
@@ -100,17 +102,17 @@ class Bench:
 
     def take(self, count: int) -> float:
         """Spans a second."""
-        source, seconds = self.spans(), 0.0
+        seconds = 0.0
         for _ in range(count // SPANS_PER_TURN):
-            turn = list(islice(source, SPANS_PER_TURN))
+            turn = list(islice(self.source, SPANS_PER_TURN))
             self.now += SPANS_PER_TURN / SPANS_PER_SECOND
-            began = time.perf_counter()
+            began = time.process_time()
             effects: list[Effect] = []
             for feed, span in turn:
                 effects += self.engine.offer(feed, span, self.now)
             effects += self.engine.tick(self.now)
             self.carry_out(effects)
-            seconds += time.perf_counter() - began
+            seconds += time.process_time() - began
         return count / seconds
 
 

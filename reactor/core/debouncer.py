@@ -72,7 +72,7 @@ class Debouncer:
         arrivals = s.arrivals.get(window)
         earlier = arrivals is None or arrived_at < arrivals[0]
         first, last = arrivals or (arrived_at, arrived_at)
-        s.arrivals[window] = (min(first, arrived_at), max(last, arrived_at))
+        s.arrivals[window] = (arrived_at if earlier else first, max(last, arrived_at))
         if earlier:
             s.first_at = min(s.first_at, arrived_at)
             heapq.heappush(self._agenda, (s.due_at, asset_partition))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from reactor.core.effects import StartRun
@@ -23,17 +23,17 @@ class Waiting(NamedTuple):
     due_at: float | None
 
 
-def dispatched(waiting: Waiting, piece: Piece) -> Iterator[Decision]:
+def dispatched(waiting: Waiting, piece: Piece) -> Sequence[Decision]:
     """An event stands for itself. Records are told from the first that waits, so that all spans of one open slice are one decision."""
     consumer, script, source_partition, asset_partition, lo, due_at = waiting
     if not isinstance(piece.payload, tuple):
-        yield Decision(consumer, script, source_partition, lo, piece.hi, asset_partition, "dispatched", due_at=due_at)
-        return
-    for event in piece.payload:
-        if isinstance(event, AssetUpdated | RunRequested) and event.offset >= piece.lo:
-            asset = event.asset if isinstance(event, AssetUpdated) else None
-            yield Decision(
-                consumer, script, source_partition, event.offset, event.offset + 1, asset_partition, "dispatched", "", event.event_id, asset, due_at)
+        return (Decision(consumer, script, source_partition, lo, piece.hi, asset_partition, "dispatched", "", None, None, due_at),)
+    return [
+        Decision(
+            consumer, script, source_partition, event.offset, event.offset + 1, asset_partition, "dispatched", "", event.event_id,
+            event.asset if isinstance(event, AssetUpdated) else None, due_at)
+        for event in piece.payload if isinstance(event, AssetUpdated | RunRequested) and event.offset >= piece.lo
+    ]
 
 
 def of_run(start: StartRun) -> tuple[Decision, ...]:

@@ -177,7 +177,7 @@ class Engine:
 
     def reload_behind(self, feed: Feed, offset: int) -> list[Effect]:
         """The log no longer holds `offset`: whoever still wants to read there is loaded, and so examined, anew."""
-        return self.reload([ledger.key for _, ledger in list(self.feeds.ledgers(feed)) if min(ledger.low, ledger.head) <= offset])
+        return self.reload([ledger.key for _, ledger in self.feeds.ledgers(feed) if min(ledger.low, ledger.head) <= offset])
 
     def forget_all(self) -> list[Effect]:
         """The database is another one (restored, failed over): whatever is believed must be loaded again."""

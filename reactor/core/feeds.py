@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from reactor.core.effects import CommitPosition, Effect, Feed, Pause, Resume
 from reactor.core.lanes import Lane
@@ -36,9 +36,9 @@ class Feeds:
         """The lanes that a feed is for."""
         return self._listeners.get((feed.tag, feed.source_partition.source), [])
 
-    def ledgers(self, feed: Feed) -> Iterable[tuple[Lane, Ledger]]:
+    def ledgers(self, feed: Feed) -> Sequence[tuple[Lane, Ledger]]:
         """The listeners that read it, with what they have read."""
-        return ((lane, ledger) for lane in self.listeners(feed) if (ledger := lane.ledgers.get(feed.source_partition)) is not None)
+        return [(lane, ledger) for lane in self.listeners(feed) if (ledger := lane.ledgers.get(feed.source_partition)) is not None]
 
     def assign(self, feed: Feed, floors: Iterable[int], attach_distance_offsets: int) -> int:
         """Where the shared reader starts: at the lowest floor, but for consumers so far behind that they read by themselves."""
