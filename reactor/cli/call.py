@@ -13,14 +13,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar
 
 import typer
 from rich.console import RenderableType
 
 from reactor.cli import answers
 from reactor.cli.failures import INTERRUPTED, TimedOut
-from reactor.project import SETTINGS_FILE, Opened, open_project
+
+if TYPE_CHECKING:
+    from reactor.project import Opened
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -80,6 +82,8 @@ class Call:
     @property
     def folder(self) -> Path:
         """The project: as told, else the nearest folder from here up that has settings, else the current one."""
+        from reactor.project import SETTINGS_FILE  # noqa: PLC0415 - a list of verbs needs neither projects nor settings
+
         if self.flags.project is not None:
             return self.flags.project
         here = Path.cwd()
@@ -87,6 +91,8 @@ class Call:
 
     def open(self, instead: dict[str, bytes] | None = None, folder: Path | None = None) -> Opened:
         """Read the project; what is worth a warning is said."""
+        from reactor.project import open_project  # noqa: PLC0415 - as above
+
         flags = self.flags.settings
         opened = open_project(folder or self.folder, flags=flags, environ=os.environ, profile=self.flags.profile, instead=instead)
         for warning in opened.warnings:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reactor.errors import Outage, ReactorError, UsageError
-from reactor.settings import SettingsError
 
 DONE, FAILED, USAGE, UNREACHABLE, STOPPED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 """Exit codes: done; failed or forbidden by the state; usage, settings, script; dependency unreachable; timeout or cancelled; Ctrl-C."""
@@ -50,10 +49,10 @@ TITLES: Mapping[str, str] = {
 
 
 _TOLD: Sequence[tuple[type[BaseException] | tuple[type[BaseException], ...], int, str]] = (
-    (KeyboardInterrupt, INTERRUPTED, "interrupted"), ((TimedOut, asyncio.CancelledError), STOPPED, "timeout"), (SettingsError, USAGE, "settings"),
-    (UsageError, USAGE, "usage"), (Outage, UNREACHABLE, "unreachable"), (ReactorError, FAILED, "failed"),
+    (KeyboardInterrupt, INTERRUPTED, "interrupted"), ((TimedOut, asyncio.CancelledError), STOPPED, "timeout"), (UsageError, USAGE, "usage"),
+    (Outage, UNREACHABLE, "unreachable"), (ReactorError, FAILED, "failed"),
 )  # fmt: skip
-"""The first that fits."""
+"""The first that fits; an error may have a `slug` of its own."""
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -65,7 +64,7 @@ def failure_of(error: BaseException) -> Failure:
         if isinstance(cause, classes):
             detail = str(next(iter(cause.args), "")) or slug
             errors = [{"field": p.name or p.place, "message": str(p), "suggestion": p.suggestion} for p in getattr(cause, "problems", ())]
-            return Failure(exit_code, slug, detail, getattr(cause, "hint", ""), errors)
+            return Failure(exit_code, getattr(cause, "slug", slug), detail, getattr(cause, "hint", ""), errors)
     trace = "".join(traceback.format_exception(cause)).rstrip()
     return Failure(FAILED, "internal", f"{type(cause).__name__}: {cause}\n{trace}", "this is a mistake in Reactor: please report it with these lines")
 

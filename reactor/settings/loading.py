@@ -32,6 +32,8 @@ SHOWN_CHARACTERS_MAX, SHOWN_BITS_MAX = 60, 64
 class SettingsError(UsageError):
     """The settings are wrong. `problems`: all of them, in the order of the layers."""
 
+    slug = "settings"
+
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("\n".join(map(str, problems)))
         self.problems = tuple(problems)
