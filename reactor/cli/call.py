@@ -90,11 +90,12 @@ class Call:
         return next((folder for folder in (here, *here.parents) if (folder / SETTINGS_FILE).is_file()), here)
 
     def open(self, instead: dict[str, bytes] | None = None, folder: Path | None = None) -> Opened:
-        """Read the project; what is worth a warning is said."""
+        """Read the project within the time limit; what is worth a warning is said."""
         from reactor.project import open_project  # noqa: PLC0415 - as above
 
-        flags = self.flags.settings
-        opened = open_project(folder or self.folder, flags=flags, environ=os.environ, profile=self.flags.profile, instead=instead)
+        with self.limited():
+            opened = open_project(
+                folder or self.folder, flags=self.flags.settings, environ=os.environ, profile=self.flags.profile, instead=instead)
         for warning in opened.warnings:
             self.warn(warning)
         return opened

@@ -127,7 +127,7 @@ async def _event(opened: Opened, event_id: str) -> tuple[Mapping[str, object], l
 
 
 def _shown(about: Mapping[str, object], reasons: Sequence[Reason], decisions: Sequence[DecisionRecord]) -> RenderableType:
-    head = " ".join(str(value) for name, value in about.items() if value is not None and name != "kind")
+    head = " ".join(dict.fromkeys(str(value) for name, value in about.items() if value is not None and name != "kind"))
     parts: list[RenderableType] = [Text(printable(head), style="bold")]
     for reason in reasons:
         parts.append(Text.assemble("", (reason.word, "bold"), printable(f"  {reason.about}: {reason.sentence}" if reason.about else f"  {reason.sentence}")))

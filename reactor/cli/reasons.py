@@ -95,6 +95,9 @@ def of_subject(facts: Facts) -> Iterator[Reason]:
 
 
 def _wake(facts: Facts) -> str:
+    if facts.subject.script is not None and _reads_batch(facts):
+        topics = " or ".join(edge.uri for edge in facts.subject.script.streams)
+        return f"A record on {topics} brings it; `reactor positions list {facts.subject.name}` shows from where on it is read."
     return f"Run it by hand: `reactor run {facts.subject.path}{f' --partition {facts.partition}' if facts.partition else ''}`."
 
 

@@ -142,7 +142,13 @@ def test_what_is_not_settled_yet_is_behind(facts: Facts) -> None:
 def test_nothing_has_come_yet(facts: Facts) -> None:
     found = words(replace(facts, last=None, partition="2026-06-19"))
     assert found.keys() == {"never"}
-    assert "reactor run orders.sql --partition 2026-06-19" in found["never"].next_step
+    assert "A record on kafka://main/orders" in found["never"].next_step
+
+
+def test_what_reads_no_records_can_be_run_by_hand(facts: Facts, tmp_path: Path) -> None:
+    subject = subject_of(open_project(tmp_path / "project", flags={}, environ={}), "external.sql")
+    found = words(replace(facts, subject=subject, last=None, partition="2026-06-19"))
+    assert "reactor run external.sql --partition 2026-06-19" in found["never"].next_step
 
 
 @pytest.mark.parametrize(("name", "word", "part"), [

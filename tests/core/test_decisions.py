@@ -1,13 +1,14 @@
 """Each event, and each open slice of a stream, is decided once for each who listens; the run that takes it names the same decision."""
 
 from dataclasses import replace
+from datetime import date
 
 import pytest
 
 from reactor.core.decisions import of_run
 from reactor.core.effects import Decided, Feed
 from reactor.domain.decisions import ROUTER_SKIPS, SKIP_REASONS, Decision
-from reactor.domain.events import RunRequested
+from reactor.domain.events import AssetUpdated, RunRequested
 from reactor.domain.scripts import Body, Debounce, Edge, Header, Materialize, Partitioning, Script, ScriptPath
 from reactor.domain.spans import Piece, SourcePartition, Span, inbox_of
 from tests.core.driver import OUTBOX, Driver, end_badly, update
@@ -68,14 +69,16 @@ def test_an_event_that_opens_several_slices_is_told_for_each() -> None:
     (Header(), update("e", chain=tuple(f"{n}.sql" for n in range(64))), "chain"),
     (Header(), update("e", changed=False), "unchanged"),
     (Header(partitioned=Partitioning("dynamic", key=("k",))), update("e"), "fan_out"),
+    (Header(partitioned=Partitioning("daily", start=date(2026, 4, 1))), update("e"), "before_start"),
+    (Header(partitioned=DAILY), update("e", partition="no day"), "expired"),
     (Header(pipeline=True, mute=(READ,)), update("e", asset=READ), "muted"),
     (Header(pipeline=True, mute=("all",)), update("e", asset=READ), "muted"),
 ])  # fmt: skip
-def test_a_skipped_event_says_why(header: Header, event: object, reason: str) -> None:
-    driver = Driver([replace(fired("a.py", header), body=Body(reads=(READ, SRC)))])
-    driver.update_at(1.0, event)  # type: ignore[arg-type]
+def test_a_skipped_event_says_why(header: Header, event: AssetUpdated, reason: str) -> None:
+    driver = Driver([replace(fired("a.py", header), body=Body(reads=(READ, SRC)))], {SRC: DAILY})
+    driver.update_at(1.0, event)
     driver.run_until(2.0)
-    assert [(d.event_id, d.outcome, d.reason, d.partition) for d in decisions(driver)] == [("e", "skipped", reason, "")]
+    assert [(d.event_id, d.outcome, d.reason, d.partition) for d in decisions(driver)] == [("e", "skipped", reason, event.partition)]
     assert driver.started == []
     assert reason in ROUTER_SKIPS
 
