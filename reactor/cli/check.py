@@ -31,12 +31,13 @@ def check(
     paths: Annotated[list[Path] | None, typer.Argument(help="Say only what concerns these files and folders.")] = None,
     stdin: Annotated[bool, typer.Option("--stdin", help="Read the text of one file from stdin: --file names it.")] = False,
     file: Annotated[str | None, typer.Option("--file", metavar="NAME", help="Which file stdin stands for.")] = None,
+    online: Annotated[bool, typer.Option("--online", help="Also ask the lakes whether each SELECT fits, and the clusters for the topics.")] = False,
     fail_on: Annotated[Literal["error", "warn"], typer.Option("--fail-on", help="warn: exit 1 if there is a warning.")] = "error",
 ) -> int:
     """Judge all scripts, without a database or a broker. Nothing is written.
 
-    Exit code 2 if there is an error. With --json: a list of {file, range, severity, code, message, suggestion}; ranges are those of the language
-    server protocol (lines and UTF-16 columns from 0).
+    With --online the lakes and clusters are asked too: what would block a run is an error then. Exit code 2 if there is an error. With --json: a
+    list of {file, range, severity, code, message, suggestion}; ranges are those of the language server protocol (lines and UTF-16 columns from 0).
     """
     if stdin != (file is not None):
         raise UsageError("--stdin and --file belong together", hint="reactor check --stdin --file raw/orders.sql < orders.sql")
@@ -46,7 +47,8 @@ def check(
     else:
         opened = call.open()
         wanted = [_known(opened, str(path)) for path in paths or ()]
-    found = [d for d in opened.checked.diagnostics if not wanted or _below(d.file, wanted)]
+    judged = [*opened.checked.diagnostics, *(_online(call, opened) if online else ())]
+    found = [d for d in judged if not wanted or _below(d.file, wanted)]
     call.answer(as_lsp(found, opened.files), lambda: _lines(found))
     counts = {severity: sum(d.severity == severity for d in found) for severity in COLORS}
     scripts = len(opened.checked.scripts) + len(opened.checked.refused)
@@ -54,6 +56,12 @@ def check(
     if counts["error"]:
         return USAGE
     return FAILED if fail_on == "warn" and counts["warning"] else DONE
+
+
+def _online(call: Call, opened: Opened) -> Sequence[Diagnostic]:
+    from reactor.cli.online import online_findings  # noqa: PLC0415 - drivers are imported only where they are asked for: an editor waits
+
+    return online_findings(call, opened)
 
 
 def _known(opened: Opened, name: str) -> str:

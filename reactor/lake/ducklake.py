@@ -9,10 +9,9 @@ from pathlib import Path
 from uuid import UUID
 
 from reactor.domain.assets import LakeTable
-from reactor.domain.partitions import calendar_of
 from reactor.domain.scripts import Script
-from reactor.domain.spans import WHOLE
 from reactor.errors import Conflict, RunBlocked, RunFailed
+from reactor.lake.binding import example_partition
 from reactor.lake.keep import Custody, keep_of
 from reactor.lake.materialize import StagedRun
 from reactor.lake.session import Instance, InstanceSettings, LakeSettings
@@ -56,7 +55,7 @@ class DuckLake:
         if found is not None or not script.body.reads_batch or script.managed is None:
             return found
         try:
-            staged = self.stage(StageOrder(script, [SliceInput(_example(script))]))
+            staged = self.stage(StageOrder(script, [SliceInput(example_partition(script))]))
         except (RunBlocked, RunFailed):
             return None  # its first run says what is wrong
         try:
@@ -101,14 +100,3 @@ class DuckLake:
     def _named(self, catalog: str, names: Collection[str]) -> Collection[str]:
         with self._sound().lent("asking for files of the lake") as cursor:
             return {str(row[0]) for row in cursor.execute(file_names(catalog, names)).fetchall()}
-
-
-def _example(script: Script) -> str:
-    """Some asset partition of a script, for a look at its columns."""
-    partitioning = script.header.partitioned
-    if partitioning is None:
-        return WHOLE
-    if partitioning.kind == "dynamic":
-        return "example"
-    calendar = calendar_of(partitioning)
-    return calendar.slice_of(calendar.first).identity

@@ -7,8 +7,8 @@ written: the staged rows outlive every refused commit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 
 import duckdb
@@ -87,12 +87,37 @@ def evaluate(cursor: duckdb.DuckDBPyConnection, work: Work, attaching: AbstractC
 
     `attaching`: held while a script has databases of its own, because their names are everybody's.
     """
-    if not work.text.attaches:
+    with _attached(cursor, work, attaching):
         return _evaluate(cursor, work)
+
+
+def bind(cursor: duckdb.DuckDBPyConnection, work: Work, attaching: AbstractContextManager[object]) -> None:
+    """What `evaluate` would say of the SELECT before its first row: the setup is executed, the SELECT is not, and nothing stays."""
+    with _attached(cursor, work, attaching):
+        cursor.execute("BEGIN")
+        try:
+            if work.records is not None:
+                cursor.execute(batch_view(None, work.records.hidden))
+            for text in (work.text.macro, *work.text.setup(work.slices[0])):
+                if text is not None:
+                    cursor.execute(text)
+            select = Selected(work.text.select(work.slices[0]))
+            columns = _checked(cursor, work, select)
+            _refuse_unfit(cursor, columns, f"({select.sql})")
+        finally:
+            cursor.execute("ROLLBACK")
+
+
+@contextmanager
+def _attached(cursor: duckdb.DuckDBPyConnection, work: Work, attaching: AbstractContextManager[object]) -> Iterator[None]:
+    """While a script works that may attach databases of its own; they are detached after it."""
+    if not work.text.attaches:
+        yield
+        return
     with attaching:
         before = _databases(cursor)
         try:
-            return _evaluate(cursor, work)
+            yield
         finally:
             leave(cursor)
             for name in _databases(cursor) - before:
@@ -145,7 +170,7 @@ def _staged(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected) -
         if not number:
             columns = _checked(cursor, work, one)
         cursor.execute(stage(one, asset_partition if work.partitioned else None, work.latest, first=not number))
-    _refuse_unfit(cursor, columns)
+    _refuse_unfit(cursor, columns, f"temp.{identifier(STAGE)}")
     _mark_deletes(cursor, work, columns)
     return Evaluated(selected, columns, work.text.setup(work.slices[0]))
 
@@ -174,8 +199,8 @@ def _checked(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected) 
     return columns
 
 
-def _refuse_unfit(cursor: duckdb.DuckDBPyConnection, columns: Columns) -> None:
-    described = cursor.execute(f"SELECT * FROM temp.{identifier(STAGE)} LIMIT 0").description or []
+def _refuse_unfit(cursor: duckdb.DuckDBPyConnection, columns: Columns, relation: str) -> None:
+    described = cursor.execute(f"SELECT * FROM {relation} LIMIT 0").description or []
     declared = dict(columns)
     for name, kind, *_ in described:
         if (instead := _unfit(kind)) is not None:
