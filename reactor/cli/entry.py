@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,9 @@ from reactor import __version__
 from reactor.cli import answers
 from reactor.cli.call import Flags, example, flagged
 from reactor.cli.failures import DONE, FAILED, Failure, TimedOut, failure_of
+
+logging.getLogger("aiokafka").addHandler(logging.NullHandler())
+"""What a verb has to say of a broker it says itself; who serves starts its own logging, which has the library's words too."""
 
 
 class Verb(NamedTuple):
