@@ -3,6 +3,9 @@
 `Retryable`: nothing is wrong with the work; do it again later. `Quarantine`: set this record aside and go on. `Fatal`: stop this script,
 lane or process until somebody has changed something. Foreign errors become one of these at the border (lake, state, connectors) and
 nowhere else. A class's docstring is its default message; `hint` says what to do.
+
+The first line of a message (`headline`) holds no values of rows, so a log may have it. What stands below it, and in the hint, may show some:
+that is for who asked, and for the run's result.
 """
 
 from __future__ import annotations
@@ -15,9 +18,19 @@ class ReactorError(Exception):
         super().__init__(message or (type(self).__doc__ or "").strip())
         self.hint = hint
 
+    @property
+    def headline(self) -> str:
+        """What a log may hold of it."""
+        return headline_of(str(self.args[0]))
+
     def __str__(self) -> str:
         """The message, and behind it what to do."""
         return f"{self.args[0]}\n  {self.hint}" if self.hint else str(self.args[0])
+
+
+def headline_of(text: str) -> str:
+    """The first line of an error that is kept as text."""
+    return text.partition("\n")[0]
 
 
 class Retryable(ReactorError):

@@ -373,12 +373,13 @@ class Verdict:
     """How a run ended, asked on another connection (commit.md 6).
 
     `trigger_missing`: a snapshot carries the running run, or the lake's commit trigger would not fire: the lake halts. `ended`: failed
-    or aborted.
+    or aborted. `schema_version`: the one that began with this run, None: the columns are those of before.
     """
 
     kind: Literal["completed", "running", "trigger_missing", "ended", "gone"]
     snapshot_id: int | None = None
     changed: bool = False
+    schema_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

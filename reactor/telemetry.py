@@ -9,14 +9,18 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Literal, TextIO
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, TextIO
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
 from reactor.domain.decisions import ROUTER_SKIPS
+from reactor.errors import ReactorError
 
 SETTLED = ("committed", "filtered", "duplicate", "quarantined", "tombstone", "skewed")
 REFUSALS = ("token", "conflict")
@@ -109,6 +113,43 @@ class Telemetry:
 LIBRARIES = ("aiokafka", "asyncio")
 """Whose warnings are of use, and whose information is not."""
 REPEAT_SECONDS = 30.0
+EVENTS: Mapping[str, str] = MappingProxyType({
+    "service_started": "The process is there; where its health is asked.",
+    "service_ready": "Everything that it needs answers.",
+    "service_draining": "It takes nothing new, and ends what it has begun.",
+    "service_stopped": "The process ends.",
+    "source_assigned": "Source partitions are read by this replica from now on.",
+    "source_revoked": "They are read by another one.",
+    "source_paused": "Nothing more is read of a source partition: no asset has room for it.",
+    "source_resumed": "It is read on.",
+    "source_gap_found": "Records were gone before they were read.",
+    "dispatch_skipped": "An event starts no run of a script, and why.",
+    "run_started": "A run has its row, and commits next.",
+    "run_completed": "Its rows, positions and events are committed.",
+    "run_failed": "The script's own work failed.",
+    "run_aborted": "It was not committed, and is done again.",
+    "run_deferred": "It was not begun, because a part is away; it is begun again.",
+    "run_warned": "It is completed, and its author should look at something.",
+    "commit_refused": "Another writer was first; it is tried again from what is stored.",
+    "event_quarantined": "Records that cannot be rows were set aside.",
+    "event_published": "A publisher has sent an event (at the level debug).",
+    "schema_changed": "The columns of a table are other ones by this commit.",
+    "asset_paused": "Somebody has paused an asset.",
+    "asset_resumed": "Somebody has resumed it.",
+    "script_refused": "A script does not run, and why.",
+    "lines_dropped": "A script runs without some of its lines.",
+    "no_script": "There is nothing to run.",
+    "signal_received": "Somebody asks it to stop.",
+    "start_waits": "The start waits for a part that is away.",
+    "state_away": "PostgreSQL does not answer; it is asked on.",
+    "source_away": "A source does not answer; it is asked on.",
+    "source_halted": "A source partition is not read before somebody has decided.",
+    "publisher_away": "A publisher cannot send; it goes on later.",
+    "turn_skipped": "Something that is done now and then was left out once (at the level debug).",
+    "task_failed": "A part of the service has failed, and with it the service.",
+    "log": "Anything else, said by a library mostly.",
+})
+"""What a line of the log may be about, and what that means."""
 SEVERITIES = {"DEBUG": "debug", "INFO": "info", "WARNING": "warning", "ERROR": "error", "CRITICAL": "critical"}
 FIELDS: Sequence[str] = (
     "event", "asset", "partition", "source", "source_partition", "script", "run_id", "root_run_id", "event_id", "snapshot_id", "attempt", "rows",
@@ -126,18 +167,36 @@ class JsonLines(logging.Formatter):
             "timestamp": at, "severity": SEVERITIES.get(record.levelname, "info"), "event": getattr(record, "event", "log"),
             "message": record.getMessage(),
         }
-        line |= {name: value for name in FIELDS[1:] if (value := getattr(record, name, None)) is not None}
+        line |= {name: value for name in FIELDS[1:] if (value := getattr(record, name, None)) not in {None, ""}}
         if record.exc_info and record.exc_info[1] is not None:
             line.setdefault("error.type", type(record.exc_info[1]).__name__)
-            line.setdefault("error.message", str(record.exc_info[1]))
+            line.setdefault("error.message", said(record.exc_info[1]))
         return json.dumps(line, default=str)
 
 
 class Words(logging.Formatter):
-    """For a terminal: time, severity, message."""
+    """For a terminal: time, severity, message, and of an error where it happened."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S")
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802, ANN401 - the name and the type are those of `logging`
+        """Without what the error quotes."""
+        kind, error, where = ei
+        return "".join(traceback.format_tb(where)) + f"{kind.__name__}: {said(error)}"
+
+
+def said(error: BaseException) -> str:
+    """What a log may hold of an error. A foreign one may quote a row, so only the place of it is told."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, ReactorError):
+        return error.headline
+    if isinstance(error, OSError):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}"
 
 
 class Calm(logging.Filter):

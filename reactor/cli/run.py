@@ -26,7 +26,7 @@ from reactor.cli.serve import log_form
 from reactor.domain.runs import RunId
 from reactor.domain.scripts import Script
 from reactor.domain.spans import WHOLE, Consumer, PositionKey, inbox_of
-from reactor.errors import RunFailed, StateForbids, UsageError
+from reactor.errors import RunFailed, StateForbids, UsageError, headline_of
 from reactor.project import Opened, Project
 from reactor.state import PostgresState
 from reactor.state.listing import RunRecord
@@ -83,7 +83,8 @@ def run_script(
         return DONE
     call.answer(result, lambda: _shown(result))
     if result["state"] != "completed":
-        raise RunFailed(f"the run {result['state']}: {result['error'] or 'no reason is kept'}", hint=f"reactor runs show {result['run_id']}")
+        why = headline_of(str(result["error"] or "no reason is kept"))  # the whole of it stands in the result
+        raise RunFailed(f"the run {result['state']}: {why}", hint=f"reactor runs show {result['run_id']}")
     return DONE
 
 

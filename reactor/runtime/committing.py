@@ -25,7 +25,7 @@ from reactor.errors import Conflict, LakeHalted, Outage, RunFailed
 from reactor.ports import Lake, NewRun, PartitionTokens, SliceInput, Staged, StageOrder, State, Written
 from reactor.runtime import failpoints
 from reactor.runtime.outages import until_it_answers
-from reactor.runtime.triggers import events_of
+from reactor.runtime.triggers import events_of, told
 from reactor.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
@@ -58,12 +58,10 @@ class Committer:
         except Conflict as error:
             await to_thread.run_sync(staged.rollback)
             self._refused(run, "conflict", error)
-            return await self._given_up(run), True
+            return await self._given_up(run, "refused"), True
         except Outage as error:
             await to_thread.run_sync(staged.rollback)  # of the commit lock: what was written is still open
-            extra = {"event": "run_aborted", "asset": run.consumer, "run_id": str(run.run_id), "partition": run.trigger.partition}
-            logger.warning("%s waits, it is written again: %s", run.consumer, error, extra=extra)
-            return await self._given_up(run), True
+            return await self._given_up(run, error.headline, severity=logging.WARNING), True
         if answer is None:
             return await self.complete(run, written.counts), True
         done = await self._verdict(run, before, written, answered=answer == "ok")
@@ -97,6 +95,9 @@ class Committer:
         verdict = await until_it_answers(partial(self.state.verdict, run.run_id, run.lake, before))
         match verdict.kind:
             case "completed":
+                if verdict.schema_version is not None:
+                    extra = {"event": "schema_changed", "snapshot_id": verdict.snapshot_id, **told(run)}
+                    logger.info("%s has schema version %d", run.consumer, verdict.schema_version, extra=extra)
                 return True
             case "trigger_missing":
                 self.halted = (
@@ -107,7 +108,7 @@ class Committer:
             case "running" if answered:
                 return await self.complete(run, written.counts)
             case "running":
-                return await self._given_up(run)
+                return await self._given_up(run, "not committed")
             case _:
                 return False
 
@@ -118,16 +119,19 @@ class Committer:
             await until_it_answers(partial(self.state.complete, run.run_id, counts))
         except Conflict as error:
             self._refused(run, "token", error)
-            return await self._given_up(run)
+            return await self._given_up(run, "refused")
         return True
 
-    async def _given_up(self, run: NewRun) -> bool:
+    async def _given_up(self, run: NewRun, why: str, severity: int = logging.INFO) -> bool:
         """Abort it, which waits for a commit that is still on its way; if that wins, the run is completed."""
-        return await until_it_answers(partial(self.state.abort, run.run_id)) == "completed"
+        if await until_it_answers(partial(self.state.abort, run.run_id)) == "completed":
+            return True
+        logger.log(severity, "%s is written again: %s", run.consumer, why, extra={"event": "run_aborted", **told(run)})
+        return False
 
     def _refused(self, run: NewRun, reason: str, error: BaseException) -> None:
         self.telemetry.commits_refused.labels(lake=run.lake, reason=reason).inc()
-        extra = {"event": "commit_refused", "asset": run.consumer, "run_id": str(run.run_id), "error.type": type(error).__name__}
+        extra = {"event": "commit_refused", "lake": run.lake, "reason": reason, "error.type": type(error).__name__, **told(run)}
         logger.info("commit refused (%s): it is tried again from what is stored", reason, extra=extra)
 
 
@@ -176,7 +180,9 @@ class ManagedWork:
         """What the author should know of a run that is completed: in the service's log, and in the run's."""
         drift = {"added by": staged.drift.added, "missing in": staged.drift.removed, "of another type in": staged.drift.type_changed}
         said = [f"columns {how} the SELECT: {', '.join(names)}" for how, names in drift.items() if names]
-        extra = {"event": "run_warned", "asset": run.consumer, "script": run.script.path, "run_id": str(run.run_id), "partition": run.trigger.partition}
+        extra = {"event": "run_warned", **told(run)}
+        if rows := staged.outcomes.get("quarantined"):
+            logger.warning("%s: %d records were quarantined", run.consumer, rows, extra={**extra, "event": "event_quarantined", "rows": rows})
         warnings = [*staged.warnings, *said]
         for warning in warnings:
             logger.warning("%s: %s", run.consumer, warning, extra=extra)

@@ -28,7 +28,7 @@ from reactor.domain.spans import UNROUTED, PositionClaim, Token
 from reactor.errors import Conflict, Outage, RunBlocked, RunFailed
 from reactor.ports import Clock, Epoch, NewRun, PartitionClaim, PartitionTokens, State
 from reactor.runtime.outages import until_it_answers
-from reactor.runtime.triggers import bounds_of, events_of, trigger_of
+from reactor.runtime.triggers import bounds_of, events_of, told, trigger_of
 from reactor.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
@@ -117,7 +117,7 @@ class Executor:
 
     async def _attempt(self, flight: Flight, claims: Sequence[PositionClaim]) -> Outcome:
         """One run row, one transaction."""
-        start, work = flight.start, flight.work
+        start, work, began_at = flight.start, flight.work, self._clock.now()
         tokens = await until_it_answers(partial(self._tokens, start))
         if tokens.epoch != self._epoch:
             self._epoch = tokens.epoch
@@ -129,17 +129,17 @@ class Executor:
         except (RunFailed, RunBlocked) as error:
             return await self._failed(start, run, error, recorded=False)
         except (Outage, Conflict) as error:
-            logger.warning("%s waits: %s", start.consumer, error, extra={"event": "run_deferred", "asset": start.consumer})
+            logger.warning("%s waits: %s", start.consumer, error.headline, extra={"event": "run_deferred", "asset": start.consumer})
             return Deferred(start.ticket)
         run = work.describe(run)
         await until_it_answers(partial(self._state.insert_run, run))
+        logger.info("%s started", start.consumer, extra={"event": "run_started", **told(run)})
         try:
             done = await work.commit(run)
         except (RunFailed, RunBlocked) as error:
             return await self._failed(start, run, error, recorded=True)
         if done:
-            extra = {"event": "run_completed", "asset": start.consumer, "script": start.script.path, "run_id": str(run.run_id),
-                     "partition": run.trigger.partition, "attempt": start.attempt}
+            extra = {"event": "run_completed", "duration_seconds": round(self._clock.now() - began_at, 3), **told(run)}
             logger.info("%s completed", start.consumer, extra=extra)
             return Committed(start.ticket, Token(run.run_id))
         return Refused(start.ticket, await until_it_answers(partial(self._state.load, [c.key for c in claims])))
@@ -169,9 +169,8 @@ class Executor:
         final = start.last_attempt or (blocking and len(start.slices) == 1)
         run_id, row = (run.run_id, None) if recorded else (None, run)
         await until_it_answers(partial(self._state.fail, run_id, row, str(error), final=final))
-        extra = {"event": "run_failed", "asset": start.consumer, "script": start.script.path, "run_id": str(run.run_id), "attempt": start.attempt,
-                 "partition": run.trigger.partition, "error.type": type(error).__name__}
-        logger.error("run failed: %s", error, extra=extra)
+        extra = {"event": "run_failed", "error.type": type(error).__name__, "error.message": error.headline, **told(run)}
+        logger.error("%s failed: %s", start.consumer, error.headline, extra=extra)
         return Failed(start.ticket, str(error), blocking)
 
     # -- the lane's lease

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,6 +42,8 @@ from reactor.runtime.intake import SourceIntake
 from reactor.runtime.loop import Loop
 from reactor.runtime.outages import until_it_answers
 from reactor.runtime.queues import QueueSource
+
+logger = logging.getLogger(__name__)
 
 OWN_READ_BYTES_MAX = 16 * 1024 * 1024
 """What a reader of one's own brings at once."""
@@ -155,13 +158,19 @@ class Hands:
                 case ReadRange():
                     start(self._read, effect)
                 case Pause() | Resume():
-                    self._feeding(effect.feed).pause(effect.feed.source_partition, paused=isinstance(effect, Pause))
+                    self._pause(effect.feed, paused=isinstance(effect, Pause))
                 case CommitPosition():
                     start(self._feeding(effect.feed).commit, {effect.feed.source_partition: effect.offset})
                 case Decided():
                     self.decisions.note(effect.decisions)
                 case _:
                     assert_never(effect)
+
+    def _pause(self, feed: Feed, *, paused: bool) -> None:
+        self._feeding(feed).pause(feed.source_partition, paused=paused)
+        source, number = feed.source_partition
+        extra = {"event": "source_paused" if paused else "source_resumed", "source": source, "source_partition": number}
+        logger.info("%s: %s", feed.source_partition, "held, nobody has room for more" if paused else "read on", extra=extra)
 
     def _feeding(self, feed: Feed) -> Feeding:
         return self.feedings[feed.tag, feed.source_partition.source]

@@ -79,7 +79,7 @@ class Publishing:
                 await self.sleep(1.0)
             except (Outage, Conflict) as error:
                 self.telemetry.events_published.labels(self.name, "failed").inc()
-                logger.warning("publisher %s waits: %s", self.name, error, extra={"event": "publisher_away", "publisher": self.name})
+                logger.warning("publisher %s waits: %s", self.name, error.headline, extra={"event": "publisher_away", "publisher": self.name})
                 await self.sleep(backoff_seconds)
                 backoff_seconds = min(2 * backoff_seconds, BACKOFF_MAX_SECONDS)
 

@@ -19,7 +19,7 @@ async def for_ever(name: str, work: Callable[[], Awaitable[None]]) -> None:
     try:
         await work()
     except Exception as error:
-        logger.critical("%s failed: %s", name, error, exc_info=error, extra={"event": "task_failed"})
+        logger.critical("%s failed", name, exc_info=error, extra={"event": "task_failed"})
         raise
     raise TaskEnded(f"the task {name!r} ended")
 
@@ -30,5 +30,5 @@ async def periodically(name: str, seconds: float, work: Callable[[], Awaitable[N
         try:
             await work()
         except Retryable as error:
-            logger.debug("%s skipped: %s", name, error, extra={"event": "turn_skipped"})
+            logger.debug("%s skipped: %s", name, error.headline, extra={"event": "turn_skipped"})
         await sleep(seconds)

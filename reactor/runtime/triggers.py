@@ -12,6 +12,7 @@ from reactor.domain.partitions import window
 from reactor.domain.runs import CHAIN_MAX, Reason, RunId, Trigger, UpstreamSnapshot
 from reactor.domain.scripts import Partitioning
 from reactor.domain.spans import WHOLE
+from reactor.ports import NewRun
 
 
 def rfc3339(at: float) -> str:
@@ -69,6 +70,14 @@ def trigger_of(start: StartRun, run_id: RunId, now: float, upstream: Sequence[Up
         upstream_snapshots=tuple(upstream), chain=_chain(updates), events=tuple(_event(e) for e in events), positions=positions,
         payload=requests[-1].arguments or None if requests else None,
     )
+
+
+def told(run: NewRun) -> Mapping[str, object]:
+    """What a log line says of a run (conventions 5)."""
+    return {
+        "asset": run.consumer, "script": run.script.path, "run_id": str(run.run_id), "root_run_id": str(run.trigger.root_run_id),
+        "partition": run.trigger.partition, "attempt": run.trigger.attempt,
+    }
 
 
 def _positions(start: StartRun) -> Iterable[Mapping[str, object]]:

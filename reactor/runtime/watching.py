@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -13,6 +13,7 @@ from typing import Protocol
 from reactor.core.effects import Effect, Feed
 from reactor.core.engine import Engine
 from reactor.core.lanes import Lane
+from reactor.domain.runs import RunId
 from reactor.domain.spans import PositionKey, SourcePartition
 from reactor.ports import Clock
 from reactor.runtime.hands import Feeding, QueueFeeding
@@ -56,7 +57,7 @@ class Liveness(Protocol):
         """This replica is alive."""
         ...
 
-    async def abort_silent_runs(self, silent_seconds: float) -> object:
+    async def abort_silent_runs(self, silent_seconds: float) -> Collection[RunId]:
         """Abort the running runs of dead replicas."""
         ...
 
@@ -132,7 +133,8 @@ class Watcher:
     async def keep_alive(self) -> None:
         """Be heard of, and clear up after those who are not."""
         await self.state.heartbeat()
-        await self.state.abort_silent_runs(SILENT_SECONDS)
+        for run_id in await self.state.abort_silent_runs(SILENT_SECONDS):
+            logger.warning("the run is given up: its replica fell silent", extra={"event": "run_aborted", "run_id": str(run_id)})
 
     async def look_at_halted(self) -> None:
         """A reset takes effect while running: what is halted is loaded, and so examined, again."""

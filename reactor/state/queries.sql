@@ -135,7 +135,9 @@ select state, snapshot_id from reactor.run where id = $1
 select r.state, r.snapshot_id, (
     select count(*) from {catalog}.ducklake_snapshot_changes c
      where c.snapshot_id > $2 and starts_with(c.commit_extra_info, '{"reactor":1,"run":"' || $1::uuid || '"')) as marked,
-    reactor.watched($3) as watched
+    reactor.watched($3) as watched, (
+    select s.version from reactor.materialized_asset_schema s
+     where (s.workspace, s.asset, s.run_id, s.snapshot_id) = (r.workspace, r.asset, r.id, r.snapshot_id)) as schema_version
   from (values (1)) as one left join reactor.run r on r.id = $1
 
 -- name: last_snapshot

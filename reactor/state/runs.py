@@ -57,7 +57,7 @@ class Runs(Part):
             case None:
                 return Verdict("gone")
             case "completed":
-                return Verdict("completed", row["snapshot_id"], changed=row["snapshot_id"] is not None)
+                return Verdict("completed", row["snapshot_id"], row["snapshot_id"] is not None, row["schema_version"])
             case "running":
                 return Verdict("trigger_missing" if row["marked"] or not row["watched"] else "running")
             case _:

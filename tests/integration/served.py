@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reactor.embedded.child import command_as_child
+from tests.harness.log_lines import wrong_lines
 from tests.parts.waiting import wait_until
 
 READY_SECONDS = 90.0
@@ -38,6 +39,10 @@ class Served:
         """Its log lines of this event, with these fields."""
         lines = [json.loads(line) for line in self.log().splitlines() if line.startswith('{"timestamp"') and line.endswith("}")]
         return [line for line in lines if line["event"] == event and fields.items() <= line.items()]
+
+    def wrong_lines(self) -> list[str]:
+        """What it has written that no line of the log may be. The last line of one that was killed may be cut."""
+        return wrong_lines(self.log().split("\n")[:-1])
 
     def wait_until_said(self, event: str, seconds: float = READY_SECONDS, **fields: str) -> dict[str, Any]:
         """The first such line, once it is there. Fails if the process ends before."""

@@ -288,6 +288,7 @@ class Shop:
         for replica in self.replicas:
             if not replica.ended:
                 replica.kill()
+            assert replica.wrong_lines() == []
         if self._connection is not None:
             self._connection.terminate()
         self._asking.close()
