@@ -80,10 +80,10 @@ class Committer:
             failpoints.reach("before_commit")
             with self.telemetry.commit_duration(run.lake):
                 commit = asyncio.ensure_future(asyncio.to_thread(staged.commit))
+                commit.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may wait for it by then
                 done, _ = await asyncio.wait({commit}, timeout=COMMIT_DEADLINE_SECONDS)
             failpoints.reach("after_commit")
         if not done:
-            commit.add_done_callback(lambda late: late.exception())
             return "lost"
         if (error := commit.exception()) is None:
             return "ok"

@@ -1,7 +1,8 @@
 """A life in which every metric moves and nearly every word of the log is said, seen from outside. Rows hold `PLANTED`, and nobody may tell it."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from prometheus_client import generate_latest
@@ -101,6 +102,20 @@ class Kept(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.lines.append(self.format(record))
+
+
+@contextmanager
+def kept(lines: list[str], level: int) -> Iterator[None]:
+    """What Reactor logs meanwhile."""
+    logger, handler = logging.getLogger("reactor"), Kept(lines)
+    before = logger.level
+    logger.setLevel(level)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
 
 
 def produce(product: Product, *records: Record) -> None:

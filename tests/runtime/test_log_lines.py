@@ -13,7 +13,7 @@ from reactor.testing import Record
 from tests.harness import Ground, Product, opened_product
 from tests.harness.log_lines import wrong_lines
 from tests.parts.waiting import until
-from tests.runtime.life import PLANTED, Kept, Life
+from tests.runtime.life import PLANTED, Life, kept
 
 pytestmark = pytest.mark.anyio
 
@@ -83,11 +83,15 @@ async def narrow(postgres_server: str, tmp_path: Path) -> AsyncIterator[Product]
         yield product
 
 
-async def test_a_source_that_is_held_is_told(narrow: Product, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_source_that_is_held_is_told(narrow: Product) -> None:
     lines: list[str] = []
-    logger = logging.getLogger("reactor")
-    monkeypatch.setattr(logger, "level", logging.INFO)
-    monkeypatch.setattr(logger, "handlers", [*logger.handlers, Kept(lines)])
+    with kept(lines, logging.INFO):
+        await _hold(narrow, lines)
+    assert await narrow.tool.rows("SELECT count(*) FROM t") == [["800"]]
+    assert wrong_lines(lines) == []
+
+
+async def _hold(narrow: Product, lines: list[str]) -> None:
     replica = await narrow.start()
     held = replica.gates.hold("stage", "ducklake://main/t")
 
@@ -107,8 +111,6 @@ async def test_a_source_that_is_held_is_told(narrow: Product, monkeypatch: pytes
     held.release()
     await told("source_resumed")
     await narrow.settle()
-    assert await narrow.tool.rows("SELECT count(*) FROM t") == [["800"]]
-    assert wrong_lines(lines) == []
 
 
 async def test_an_outage_is_told_without_what_was_quoted(narrow: Product) -> None:
