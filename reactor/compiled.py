@@ -6,9 +6,9 @@ calls at its first call, and runs it without the interpreter's lock. The compili
 
 The machine code is kept, so this happens once for each machine and version: in `NUMBA_CACHE_DIR` if that is set, else beside the modules
 (`__pycache__`), else, where Reactor is installed read-only, in the folder that `ahead` is given (`.reactor/compiled` of the project), else in
-the user's cache folder. Where nothing can be written it is made anew in each process. The cache notices a change of a kernel's own file
-only, so everything that a kernel calls stands in that file. A mark beside the code says that a module is done; where it is, `ahead` starts
-nothing.
+the user's cache folder. Where nothing can be written it is made anew in each process. numba asks only whether a kernel's own file has changed,
+but tables and constants of other files are in its code, too: its name carries a digest of the folder that it stands in, and all that it uses
+stands there. A mark beside the code says that a module is done; where it is, `ahead` starts nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from functools import wraps
+from functools import cache, wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,6 +50,7 @@ def kernel(*, writes: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """
 
     def made(function: Callable[P, R]) -> Callable[P, R]:
+        function.__qualname__ += f"_{_digest(Path(function.__code__.co_filename).parent)}"
         code = cast("Any", numba.njit(function, nogil=True, error_model="numpy"))
 
         @wraps(function)
@@ -103,12 +104,17 @@ def _wait_for(module: str) -> None:
 
 def _mark(module: str) -> Path:
     """The file that says that the machine code of a module is kept: of this text, this compiler and this kind of machine."""
-    spec = find_spec(module)
-    files = [Path(__file__), *([Path(spec.origin)] if spec and spec.origin else [])]
-    facts = [*(file.read_bytes() for file in files), numba.__version__.encode(), sys.version.encode(), get_host_cpu_name().encode()]
-    kept = os.environ.get(CACHE_VARIABLE)
-    digest = hashlib.sha256(b"\0".join(facts)).hexdigest()[:16]
-    return (Path(kept) if kept else _BESIDE) / f"{module}-{digest}.compiled"
+    spec, kept = find_spec(module), os.environ.get(CACHE_VARIABLE)
+    text = _digest(Path(spec.origin).parent if spec and spec.origin else _BESIDE)
+    facts = f"{text} {numba.__version__} {sys.version} {get_host_cpu_name()}"
+    return (Path(kept) if kept else _BESIDE) / f"{module}-{hashlib.sha256(facts.encode()).hexdigest()[:16]}.compiled"
+
+
+@cache
+def _digest(folder: Path) -> str:
+    """Of all that a kernel of this folder may use."""
+    files = [Path(__file__), *sorted(folder.glob("*.py"))]
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
 def main(module: str) -> None:

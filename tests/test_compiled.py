@@ -9,16 +9,17 @@ from pathlib import Path
 
 KERNELS = '''
 import numpy as np
+from factors import FACTOR
 from reactor.compiled import compiled, kernel
 
 @compiled
-def _twice(value):
-    return 2 * value
+def _times(value):
+    return FACTOR * value
 
 @kernel(writes=1)
 def double(values, out):
     for i in range(len(values)):
-        out[i] = _twice(values[i])
+        out[i] = _times(values[i])
 
 def prepare():
     double(np.zeros(1, np.int64), np.zeros(1, np.int64))
@@ -51,6 +52,7 @@ def serve(folder: Path, values: str) -> str:
 
 def test_a_kernel_waits_for_the_process_that_compiles_it_and_takes_what_that_has_kept(tmp_path: Path) -> None:
     (tmp_path / "doubling.py").write_text(KERNELS)
+    (tmp_path / "factors.py").write_text("FACTOR = 2")
     first = serve(tmp_path, "writable")
     assert "1 0 [0, 4, 8]" in first
     assert "data loaded" in first
@@ -58,3 +60,5 @@ def test_a_kernel_waits_for_the_process_that_compiles_it_and_takes_what_that_has
     again = serve(tmp_path, "read-only")
     assert "0 0 [0, 4, 8]" in again, "what is kept is not compiled again, and one compilation serves all arrays"
     assert "data saved" not in again
+    (tmp_path / "factors.py").write_text("FACTOR = 3")
+    assert "1 0 [0, 6, 12]" in serve(tmp_path, "writable"), "what a kernel uses of its folder is part of it"
