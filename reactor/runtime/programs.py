@@ -24,6 +24,7 @@ from pathlib import Path
 
 import anyio
 
+from reactor import program as program_file
 from reactor.core.effects import StartRun
 from reactor.domain.runs import Trigger
 from reactor.errors import RunBlocked, RunFailed
@@ -59,7 +60,7 @@ class Programs:
             raise RunBlocked(f"{script}: no program runs .{suffix} files.", hint=f"Name one: [runners.{suffix}] interpreter = \"/path/to/program\"")
         if shutil.which(program) is None:
             raise RunBlocked(f"{script}: {program} cannot be started.", hint=f"Is it installed, and may it be executed? [runners.{name}] names another.")
-        return [program, *(["-m", "reactor.program"] if suffix == "py" else []), script]
+        return [program, *([program_file.__file__] if suffix == "py" else []), script]
 
     async def run(self, trigger: Trigger, script: str, say: Callable[[bytes], None]) -> None:
         """Until it exits; `say` gets what it says. Raises `RunFailed` with the tail of that, `RunBlocked`."""

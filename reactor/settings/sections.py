@@ -367,7 +367,8 @@ class Runner(Section):
 
     interpreter: Command
     """The program that runs the script: a path (relative to the project) or a word on `PATH`. Default of `python`: the interpreter of the
-    service; of `shell`: `/bin/sh`; others have none."""
+    service, with its packages; another one, `.venv/bin/python`, has its own, and Reactor need not be among them. Of `shell`: `/bin/sh`; others
+    have none."""
 
 
 class Notify(Section):
