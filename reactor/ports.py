@@ -238,6 +238,11 @@ class Staged(Protocol):
         ...
 
     @property
+    def timings(self) -> Mapping[str, float]:
+        """Seconds by stage, as far as it has come."""
+        ...
+
+    @property
     def outcomes(self) -> Mapping[str, int]:
         """Records by what became of them: committed, filtered, quarantined, tombstone, duplicate, skewed (metric `events_settled`)."""
         ...
@@ -468,6 +473,14 @@ class State(Protocol):
 
     async def abort(self, run_id: RunId) -> RunState | None:
         """Set `aborted` if it still is running (waits for a commit on its way); the state it has then, None: no such run."""
+        ...
+
+    async def note_timings(self, run_id: RunId, timings: Mapping[str, float]) -> None:
+        """Seconds by stage that were not known when the run's row was written."""
+        ...
+
+    async def purge_runs(self, days: int, rows_max: int) -> int:
+        """Forget ended runs, with their logs, that are older; how many. At most `rows_max` at once."""
         ...
 
     async def fail(self, run_id: RunId | None, run: NewRun | None, error: str, *, final: bool) -> None:

@@ -127,6 +127,7 @@ def duck_lake(project: Project, url: str) -> DuckLake:
     return DuckLake(
         postgres_url=url, lakes=lakes, default_lake=s.lakes.default, memory_limit_bytes=s.resources.memory_limit_bytes,
         threads=s.resources.threads, temp_path=s.resources.temp_path, skip_unchanged=s.run.skip_unchanged,
+        run_seconds_max=s.run.timeout_seconds,
     )
 
 

@@ -165,7 +165,7 @@ class Said:
 def _shown_run(run: RunRecord) -> RenderableType:
     seconds = ", ".join(f"{stage} {took:.3f} s" for stage, took in run.timings.items())
     about = facts({
-        "run": run.run_id, "state": run.state, "error": run.error, "script": run.script, "asset": run.asset, "slice": run.partition,
+        "run": run.run_id, "state": run.state, "error": run.error, "script": run.script, "script version": run.script_version, "asset": run.asset, "slice": run.partition,
         "strategy": run.strategy, "reason": run.reason, "attempt": run.attempt, "actor": run.actor, "replica": run.replica,
         "snapshot": run.snapshot_id, "inserted": run.rows_inserted, "deleted": run.rows_deleted, "started": seen_at(run.created_at),
         "finished": seen_at(run.finished_at), "stages": seconds, "drift": spoken_drift(run.drift), "root run": run.root_run_id,

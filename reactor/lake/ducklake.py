@@ -24,15 +24,17 @@ class DuckLake:
     """All lakes of an installation, in one DuckDB instance. Every method blocks; all may be called from any thread.
 
     `keep_path`: where links to new files are kept until their commit is known (folder lakes; default: beside each lake's folder).
-    `skip_unchanged`: whether a replace by equal content writes nothing. Raises `UsageError`, `Outage`.
+    `skip_unchanged`: whether a replace by equal content writes nothing. `run_seconds_max`: how long DuckDB may work for one run. Raises
+    `UsageError`, `Outage`.
     """
 
     def __init__(
         self, *, postgres_url: str, lakes: Mapping[str, LakeSettings], default_lake: str = "main", keep_path: Path | None = None,
         memory_limit_bytes: int | None = None, threads: int | None = None, temp_path: Path | None = None, skip_unchanged: bool = True,
+        run_seconds_max: float | None = None,
     ) -> None:  # fmt: skip
         self._settings = InstanceSettings(postgres_url, dict(lakes), default_lake, memory_limit_bytes, threads, temp_path)
-        self._skip_unchanged = skip_unchanged
+        self._skip_unchanged, self._run_seconds_max = skip_unchanged, run_seconds_max
         self._swapping = threading.Lock()
         self._instance = Instance(self._settings)
         try:
@@ -47,7 +49,7 @@ class DuckLake:
         instance = self._sound()
         lake = LakeTable.parse(order.script.managed.asset).lake if order.script.managed else self._settings.default_lake
         custody = Custody(self._keeps.get(lake), partial(self._named, f"lake_{lake}"))
-        return stage(instance, order, custody, skip_unchanged=self._skip_unchanged)
+        return stage(instance, order, custody, skip_unchanged=self._skip_unchanged, limit_seconds=self._run_seconds_max)
 
     def ensure_table(self, script: Script) -> UUID | None:
         """See `reactor.ports.Lake`. A script that reads `batch` keeps a position, which names its table by the uuid: it is made first."""

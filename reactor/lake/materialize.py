@@ -19,6 +19,7 @@ from reactor.domain.spans import UNROUTED
 from reactor.errors import Outage, ReactorError, RunBlocked
 from reactor.lake.keep import Custody
 from reactor.lake.session import Instance, leave
+from reactor.lake.stages import Stages
 from reactor.lake.statements import plan
 from reactor.lake.statements.quoting import identifier
 from reactor.lake.write import Contents, TableChanged, Write
@@ -38,8 +39,8 @@ def mark(run_id: RunId, counts: Sequence[PartitionCounts]) -> str:
 class StagedRun:
     """`reactor.ports.Staged` on DuckLake."""
 
-    def __init__(self, instance: Instance, cursor: duckdb.DuckDBPyConnection, contents: Contents, custody: Custody) -> None:
-        self._instance, self._cursor, self._contents, self._custody = instance, cursor, contents, custody
+    def __init__(self, instance: Instance, cursor: duckdb.DuckDBPyConnection, contents: Contents, custody: Custody, stages: Stages) -> None:
+        self._instance, self._cursor, self._contents, self._custody, self._stages = instance, cursor, contents, custody, stages
         self._open = self._outdated = False
         self._began_at = 0.0
         self._run_id: RunId | None = None
@@ -73,6 +74,11 @@ class StagedRun:
         return self._contents.rows.count if self._contents.rows else 0
 
     @property
+    def timings(self) -> Mapping[str, float]:
+        """Seconds by stage, as far as it has come: decode, evaluate, check, write, commit."""
+        return self._stages.timings
+
+    @property
     def compiled_sql(self) -> str:
         """What the run executes of the script."""
         rows = self._contents.rows
@@ -92,10 +98,11 @@ class StagedRun:
         if self._contents.touched is None and not self._contents.quarantine.rows:
             return Written(changed=False, counts=self._contents.nothing)
         try:
-            self._begin(mark(run_id, ()))
-            write = Write(self._cursor, self._contents)
-            counts = write.table()
-            changed = write.quarantine(run_id) or counts is not None
+            with self._stages.limited(self._cursor), self._stages.timed("write"):
+                self._begin(mark(run_id, ()))
+                write = Write(self._cursor, self._contents)
+                counts = write.table()
+                changed = write.quarantine(run_id) or counts is not None
         except duckdb.Error as error:
             self.rollback()
             raise self._instance.seen(error, "writing") from error
@@ -152,7 +159,8 @@ class StagedRun:
             raise Outage(f"keeping the files: {error}") from error
         try:
             self._open = False
-            self._cursor.execute("COMMIT")
+            with self._stages.timed("commit"):
+                self._cursor.execute("COMMIT")
         except duckdb.Error as error:
             self._discard()
             raise self._instance.seen(error, "committing") from error

@@ -15,6 +15,7 @@ from reactor.lake.keep import Custody
 from reactor.lake.materialize import StagedRun
 from reactor.lake.quarantine import REJECTS, Quarantine, judged, keep_bytes, quarantine_table
 from reactor.lake.session import Instance, leave
+from reactor.lake.stages import Stages
 from reactor.lake.statements import checking, plan
 from reactor.lake.statements.plan import Target
 from reactor.lake.statements.quoting import identifier
@@ -25,35 +26,40 @@ from reactor.lake.write import Contents, StagedRows
 from reactor.ports import StageOrder
 
 
-def stage(instance: Instance, order: StageOrder, custody: Custody, *, skip_unchanged: bool) -> StagedRun:
-    """See `reactor.ports.Lake`."""
+def stage(instance: Instance, order: StageOrder, custody: Custody, *, skip_unchanged: bool, limit_seconds: float | None = None) -> StagedRun:
+    """See `reactor.ports.Lake`. `limit_seconds`: after which the run is stopped."""
+    stages = Stages(order.script.path, limit_seconds)
     cursor = instance.cursor()
     try:
-        contents = _staged(instance, cursor, order, skip_unchanged=skip_unchanged)
+        with stages.limited(cursor):
+            contents = _staged(instance, cursor, order, stages, skip_unchanged=skip_unchanged)
     except duckdb.Error as error:
         instance.release(cursor)
         raise instance.seen(error, f"evaluating {order.script.path}") from error
     except BaseException:
         instance.release(cursor)
         raise
-    return StagedRun(instance, cursor, contents, custody)
+    return StagedRun(instance, cursor, contents, custody, stages)
 
 
-def _staged(instance: Instance, cursor: duckdb.DuckDBPyConnection, order: StageOrder, *, skip_unchanged: bool) -> Contents:
+def _staged(instance: Instance, cursor: duckdb.DuckDBPyConnection, order: StageOrder, stages: Stages, *, skip_unchanged: bool) -> Contents:
     script = order.script
     slices = tuple(s.asset_partition for s in order.slices)
     routed = tuple(name for name in slices if name != UNROUTED)
     to = plan.target(script, routed[0] if routed else "", replace_slice=order.replace_slice)
     if order.replace_slice and script.body.reads_batch:
         raise RunBlocked(f"{script.path} reads `batch`, so a slice cannot be made again from what one run sees", hint="positions reset")
-    batch = gather(cursor, script, order.slices) if script.body.reads_batch else None
+    with stages.timed("decode"):
+        batch = gather(cursor, script, order.slices) if script.body.reads_batch else None
     work = Work(ScriptText(script), routed, batch.records if batch else None)
-    rows = _rows(instance, cursor, work, to, order.table_uuid) if routed else None
-    rejected = judged(cursor, batch.total, fraction=bool(routed)) if batch else 0
-    warnings = _checked_keys(cursor, to) if rows else ()
-    quarantine = _quarantine(cursor, to, rejected)
-    if batch:
-        forget(cursor)
+    with stages.timed("evaluate"):
+        rows = _rows(instance, cursor, work, to, order.table_uuid) if routed else None
+    with stages.timed("check"):
+        rejected = judged(cursor, batch.total, fraction=bool(routed)) if batch else 0
+        warnings = _checked_keys(cursor, to) if rows else ()
+        quarantine = _quarantine(cursor, to, rejected)
+        if batch:
+            forget(cursor)
     return Contents(slices, to, rows, quarantine, _outcomes(batch, rejected, rows) if batch else {}, warnings, skip_unchanged)
 
 

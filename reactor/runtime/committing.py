@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -144,6 +144,11 @@ class ManagedWork:
     staged: Staged | None = None
     tokens: PartitionTokens | None = None
 
+    @property
+    def timings(self) -> Mapping[str, float]:
+        """See `executor.Work`."""
+        return dict(self.staged.timings) if self.staged is not None else {}
+
     async def prepare(self, tokens: PartitionTokens, /) -> None:
         """Stage; again if the SELECT read its own target and that has changed, or if what was staged is of no more use."""
         script, before, self.tokens = self.start.script, self.tokens, tokens
@@ -161,7 +166,7 @@ class ManagedWork:
         """With the schema that the table will have, and the SQL that was run."""
         if self.staged is None:
             return run
-        return replace(run, schema=self.staged.schema, compiled_sql=self.staged.compiled_sql, drift=self.staged.drift)
+        return replace(run, schema=self.staged.schema, compiled_sql=self.staged.compiled_sql, drift=self.staged.drift, timings=self.timings)
 
     async def commit(self, run: NewRun) -> bool:
         """See `Committer.commit`."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -43,6 +43,11 @@ PROGRAMS_MAX = 8
 
 class Work(Protocol):
     """What one run does. It lives as long as its run is refused and tried again."""
+
+    @property
+    def timings(self) -> Mapping[str, float]:
+        """Seconds by stage, as far as it has come."""
+        ...
 
     async def prepare(self, tokens: PartitionTokens, /) -> None:
         """Whatever can be done before there is a run row, unless it is done. Raises `RunFailed`, `RunBlocked`, `Outage`."""
@@ -138,6 +143,8 @@ class Executor:
             done = await work.commit(run)
         except (RunFailed, RunBlocked) as error:
             return await self._failed(start, run, error, recorded=True)
+        finally:
+            await self._note_timings(run, work)
         if done:
             extra = {"event": "run_completed", "duration_seconds": round(self._clock.now() - began_at, 3), **told(run)}
             logger.info("%s completed", start.consumer, extra=extra)
@@ -145,6 +152,13 @@ class Executor:
         return Refused(start.ticket, await until_it_answers(partial(self._state.load, [c.key for c in claims])))
 
     # -- the run row
+
+    async def _note_timings(self, run: NewRun, work: Work) -> None:
+        try:
+            if (timings := work.timings) != run.timings:
+                await self._state.note_timings(run.run_id, timings)
+        except Outage:
+            return  # they are for whoever looks; nothing waits for them
 
     async def _tokens(self, start: StartRun) -> PartitionTokens:
         managed = start.script.managed

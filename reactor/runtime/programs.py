@@ -15,10 +15,11 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -89,6 +90,7 @@ class ProgramWork:
     programs: Programs
     committer: Committer
     done: bool = False
+    timings: dict[str, float] = field(default_factory=dict)
 
     async def prepare(self, _tokens: PartitionTokens, /) -> None:
         """Nothing can be done before there is a run row, but a program that nobody runs is said."""
@@ -101,8 +103,12 @@ class ProgramWork:
     async def commit(self, run: NewRun) -> bool:
         """Run it, then move its positions."""
         if not self.done:
-            async with run_log(self.committer.state, run.run_id) as log:
-                await self.programs.run(run.trigger, self.start.script.path, log.write)
+            began_at = time.perf_counter()
+            try:
+                async with run_log(self.committer.state, run.run_id) as log:
+                    await self.programs.run(run.trigger, self.start.script.path, log.write)
+            finally:
+                self.timings["program"] = round(time.perf_counter() - began_at, 6)
             self.done = True
         return await self.committer.complete(run, ())
 

@@ -76,6 +76,7 @@ class Service:
             start("watcher", partial(periodically, "watcher", LOOK_SECONDS, watcher.look, anyio.sleep))
             start("decisions", partial(periodically, "decisions", WRITE_SECONDS, decisions.write, anyio.sleep))
             start("purge", partial(periodically, "purge", PURGE_SECONDS, decisions.purge, anyio.sleep))
+            start("old runs", partial(periodically, "old runs", PURGE_SECONDS, watcher.forget_old_runs, anyio.sleep))
             start("tables", partial(periodically, "tables", TABLES_SECONDS, watcher.look_at_tables, anyio.sleep))
             start("halted", partial(periodically, "halted", HALTED_SECONDS, watcher.look_at_halted, anyio.sleep))
             async with anyio.create_task_group() as intake:

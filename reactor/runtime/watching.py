@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 from reactor.core.effects import Effect, Feed
 from reactor.core.engine import Engine
@@ -22,6 +22,9 @@ from reactor.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
+RUNS_KEPT_DAYS: Final = 90
+PURGE_RUNS: Final = 10_000
+"""Rows of one statement."""
 SILENT_SECONDS = 30.0
 """A replica that has not been heard of for so long is dead: its runs are aborted."""
 
@@ -51,7 +54,7 @@ class TableCounts(Protocol):
 
 
 class Liveness(Protocol):
-    """What of the state tells who lives, and how tables stand."""
+    """What of the state tells who lives, how tables stand, and what is over."""
 
     async def heartbeat(self) -> None:
         """This replica is alive."""
@@ -59,6 +62,10 @@ class Liveness(Protocol):
 
     async def abort_silent_runs(self, silent_seconds: float) -> Collection[RunId]:
         """Abort the running runs of dead replicas."""
+        ...
+
+    async def purge_runs(self, days: int, rows_max: int) -> int:
+        """Forget ended runs that are older; how many."""
         ...
 
     async def tables(self) -> Sequence[TableCounts]:
@@ -135,6 +142,11 @@ class Watcher:
         await self.state.heartbeat()
         for run_id in await self.state.abort_silent_runs(SILENT_SECONDS):
             logger.warning("the run is given up: its replica fell silent", extra={"event": "run_aborted", "run_id": str(run_id)})
+
+    async def forget_old_runs(self) -> None:
+        """Records of runs are kept for `RUNS_KEPT_DAYS` (OB-11)."""
+        while await self.state.purge_runs(RUNS_KEPT_DAYS, PURGE_RUNS) == PURGE_RUNS:
+            continue
 
     async def look_at_halted(self) -> None:
         """A reset takes effect while running: what is halted is loaded, and so examined, again."""

@@ -157,6 +157,16 @@ with gone as (
   delete from reactor.run_log where run_id = $1 and chunk < $4)
 insert into reactor.run_log (run_id, chunk, text) select id, $2, $3 from reactor.run where id = $1 on conflict do nothing
 
+-- name: note_timings
+update reactor.run set timings = timings || $2 where id = $1
+
+-- name: purge_runs
+delete from reactor.run where id in (             -- the first 48 bits of an id are its milliseconds, so the key tells the old ones
+  select id from reactor.run where state not in ('queued', 'running') and id < rpad(lpad(
+      to_hex((extract(epoch from clock_timestamp() - make_interval(days => $1)) * 1000)::bigint), 12, '0'), 32, '0')::uuid
+   order by id limit $2)
+returning id
+
 -- name: heartbeat
 insert into reactor.replica (name, seen_at) values ($1, clock_timestamp()) on conflict (name) do update set seen_at = excluded.seen_at
 

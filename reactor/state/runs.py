@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
 from asyncpg import Record
@@ -81,6 +81,14 @@ class Runs(Part):
     async def append_log(self, run_id: RunId, chunk: int, text: str, keep_from: int) -> None:
         """A piece of what a run says, numbered from 0; pieces below `keep_from` go."""
         await self._db.value("append_log", run_id, chunk, text, keep_from)
+
+    async def note_timings(self, run_id: RunId, timings: Mapping[str, float]) -> None:
+        """Seconds by stage that were not known when the row was written."""
+        await self._db.value("note_timings", run_id, dict(timings))
+
+    async def purge_runs(self, days: int, rows_max: int) -> int:
+        """Forget ended runs, with their logs, that are older; how many."""
+        return len(await self._db.rows("purge_runs", days, rows_max))
 
     async def heartbeat(self) -> None:
         """This replica is alive."""

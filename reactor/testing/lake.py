@@ -62,6 +62,10 @@ class _GatedRun:
         return self.staged.compiled_sql
 
     @property
+    def timings(self) -> Mapping[str, float]:
+        return self.staged.timings
+
+    @property
     def outcomes(self) -> Mapping[str, int]:
         return self.staged.outcomes
 

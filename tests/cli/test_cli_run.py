@@ -64,7 +64,8 @@ def test_the_outcome_and_the_same_rows_everywhere(reactor: Reactor) -> None:
     assert ([r["run_id"] for r in rest["items"]], rest["next_cursor"]) == ([first["run_id"]], None)
     shown = reactor("runs", "show", first["run_id"], "--json").data
     assert (shown["trigger"]["reason"], shown["compiled_sql"]) == ("manual", first["compiled_sql"])
-    assert first["run_id"] in reactor("runs", "show", first["run_id"]).out
+    told = reactor("runs", "show", first["run_id"]).out
+    assert all(text in told for text in (first["run_id"], shown["script_version"], "evaluate", "commit"))
     assert reactor("runs", "list", "--state", "failed", "--json").data["items"] == []
 
 
@@ -240,4 +241,4 @@ def test_no_secret_and_no_wide_line_is_lost_in_a_pipe(reactor: Reactor, folder: 
 def test_a_run_that_takes_too_long_is_given_up(folder: Path, reactor: Reactor) -> None:
     (folder / "endless.sql").write_text("-- materialize ducklake://main/endless\nSELECT count(*) AS n FROM range(100000000000) a, range(100) b\n")
     said = reactor("run", "endless.sql", "--timeout", "8")
-    assert (said.exit_code, "the request stays" in said.err) == (4, True)
+    assert (said.exit_code, "the request stays" in said.err) == (4, True), said

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
+from dataclasses import replace
 
 import asyncpg
 import pytest
 
-from reactor.domain.runs import PartitionCounts, RunId, UpstreamSnapshot
+from reactor.domain.runs import PartitionCounts, RunId, UpstreamSnapshot, new_run_id
 from reactor.domain.spans import Token
 from reactor.errors import Conflict, StateForbids
 from reactor.state import PostgresState
@@ -270,3 +273,29 @@ async def test_racing_merges_of_one_partition_end_with_every_run_in_order(state:
     snapshots = [(e["data"]["previous_snapshot_id"], e["data"]["snapshot_id"]) for e in events]  # type: ignore[index]
     assert len(done) == len(snapshots) == await catalog.rows() == 8
     assert [previous for previous, _ in snapshots] == [None, *(snapshot for _, snapshot in snapshots[:-1])]
+
+
+# -- how long they are kept
+
+
+async def test_ended_runs_and_what_they_said_are_forgotten_after_ninety_days(state: PostgresState) -> None:
+    day_seconds = 86_400.0
+    ages = {"old": 91.0, "old and running": 91.0, "young": 89.0, "new": 0.0}
+    runs = {name: replace(merge({name: None}), run_id=new_run_id(time.time() - days * day_seconds, os.urandom(10))) for name, days in ages.items()}
+    for name, run in runs.items():
+        await state.insert_run(run)
+        await state.append_log(run.run_id, 0, "said", 0)
+        if name != "old and running":
+            await state.complete(run.run_id, [PartitionCounts(0, 0)])
+    assert await state.purge_runs(90, 100) == 1
+    assert await state.purge_runs(90, 100) == 0
+    assert [name for name, run in runs.items() if await state.run(run.run_id) is None] == ["old"]
+
+
+async def test_stages_that_end_after_the_row_was_written_are_added(state: PostgresState) -> None:
+    run = replace(merge({"a": None}), timings={"evaluate": 0.5})
+    await state.insert_run(run)
+    await state.note_timings(run.run_id, {"evaluate": 0.5, "commit": 0.25})
+    record = await state.run(run.run_id)
+    assert record is not None
+    assert record.timings == {"evaluate": 0.5, "commit": 0.25}
