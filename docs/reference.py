@@ -19,7 +19,7 @@ from reactor.domain.annotations import KEYWORDS, Keyword
 from reactor.domain.inactive import INACTIVE
 from reactor.settings import json_schema
 from reactor.settings.shape import Leaf, at, leaves
-from reactor.telemetry import Telemetry
+from reactor.telemetry import EVENTS, FIELDS, Telemetry
 
 SCHEMAS: Final = ("asset-updated.v1", "run-result.v1")
 HELP_COLUMNS: Final = 100
@@ -152,6 +152,21 @@ def _metrics() -> Iterator[str]:
         yield f"| `{name}` | {kind} | {', '.join(labels)} | {says} |"
 
 
+def logs_page() -> str:
+    """Every word that a log line may have as its `event`, and the fields beside it."""
+    return "\n".join(_logs())
+
+
+def _logs() -> Iterator[str]:
+    yield "# Logs\n"
+    yield "One JSON object a line: `serve` writes them to stdout, the other verbs to stderr; on a terminal they are text. `timestamp`, `severity`, `event` and"
+    yield "`message` are always there, the fields below where they are known. Values of rows and secrets are in none.\n"
+    yield "| event | says |\n| --- | --- |"
+    for event, says in EVENTS.items():
+        yield f"| `{event}` | {says} |"
+    yield f"\nFields: {', '.join(f'`{name}`' for name in FIELDS)}.\n"
+
+
 def measured() -> Iterator[tuple[str, str, Sequence[str], str]]:
     """Name as it is scraped, type, labels, meaning."""
     for metric in vars(Telemetry()).values():
@@ -168,4 +183,5 @@ def documented(keyword: Keyword[Any]) -> tuple[str, Sequence[str]]:
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "annotations": annotations_page, "verbs": verbs_page, "settings": settings_page, "events": events_page, "metrics": metrics_page,
+    "logs": logs_page,
 }

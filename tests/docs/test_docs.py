@@ -17,6 +17,7 @@ from reactor.domain.project import check_project
 from reactor.lake.connecting import CATALOG_VERSION, READERS
 from reactor.settings import load
 from reactor.settings.shape import leaves
+from reactor.telemetry import EVENTS
 
 ROOT = Path(__file__).parents[2]
 NAMES = ProjectNames(clusters=("main",))
@@ -42,6 +43,7 @@ def test_every_verb_setting_metric_and_annotation_is_in_the_reference() -> None:
         assert f"### `{'<name>' if path[-1] == '*' else path[-1]}`" in part, path
     assert all(f"`{name}`" in pages["metrics"] for name, *_ in measured())
     assert len(list(measured())) > 15
+    assert all(f"| `{event}` |" in pages["logs"] for event in EVENTS)
 
 
 def test_every_event_schema_is_in_the_reference() -> None:
