@@ -131,6 +131,8 @@ async def _postgres(project: Project, lakes: Sequence[str], seen: list[DatabaseS
 
 
 def _migrations(seen: DatabaseSeen) -> str:
+    if seen.schema == 0:
+        return "not made yet: the first start makes them"
     if seen.schema > seen.newest:
         raise UsageError(f"the schema has version {seen.schema}, this Reactor knows {seen.newest}",
                          hint="run the newer version of Reactor, or restore the database from before its migration")

@@ -96,12 +96,13 @@ async def test_all_rows_after_a_pause_under_load(product: Product, state: Postgr
 
 
 async def test_what_updates_fire_gathers_into_one_run(product: Product, state: PostgresState) -> None:
-    replica = await product.start()
+    replicas = [await product.start(), await product.start()]
     await produce(product, 0)
     await product.settle()
     before = len(await product.runs("total.sql"))
     await state.pause(FIRED_BY, reason="", actor="test")
-    await wait_until_paused(replica, FIRED_BY, paused=True)
+    for replica in replicas:
+        await wait_until_paused(replica, FIRED_BY, paused=True)
     for step in range(1, 5):
         await produce(product, step)
     assert len(await product.runs("total.sql")) == before
