@@ -26,6 +26,8 @@ WHOLE_SECONDS_MAX = 90.0
 PAUSE_SECONDS = 0.2
 """Between two bursts of orders: many commits are wanted, not many rows."""
 DRAIN_SECONDS = 5.0
+STALLED = " is stalled: "
+"""What a source says that has had something to read and has not read it for a minute, longer than anything is away here."""
 FEW = 40
 """Orders that a new log gets before its positions are reset: less than the old one held of them."""
 
@@ -75,6 +77,9 @@ class Round:
             self._become_whole()
             for i, replica in enumerate(self._replicas):
                 self._end(i, replica)
+        for replica in self.shop.replicas:
+            self.findings.stick("failed", [line["message"] for line in replica.said("task_failed")])
+            self.findings.stick("did not move by itself", [line["message"] for line in replica.said("source_away") if STALLED in line["message"]])
 
     def _has_begun(self) -> bool:
         self._revive()
