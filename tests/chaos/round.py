@@ -20,9 +20,9 @@ from tests.parts.cut_commit import Cutter, Side, cutter
 from tests.parts.read_only import read_only
 from tests.parts.waiting import wait_until
 
-HIT_SECONDS_MAX = 10.0
+HIT_SECONDS_MAX = 20.0
 """How long is waited until something comes to where it is to be hit; then it is hit whenever it comes."""
-WHOLE_SECONDS_MAX = 90.0
+WHOLE_SECONDS_MAX = 180.0
 PAUSE_SECONDS = 0.2
 """Between two bursts of orders: many commits are wanted, not many rows."""
 DRAIN_SECONDS = 5.0
