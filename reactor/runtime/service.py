@@ -21,7 +21,7 @@ from reactor.core.reading import Producers
 from reactor.domain.scripts import Script
 from reactor.errors import Retryable
 from reactor.ports import Clock, State
-from reactor.runtime.deciding import PURGE_SECONDS, WRITE_SECONDS, DecisionLog
+from reactor.runtime.deciding import PURGE_SECONDS, WAITING_MAX, WRITE_SECONDS, DecisionLog
 from reactor.runtime.executor import Executor
 from reactor.runtime.hands import ExternalFeeding, Feeding, Hands, QueueFeeding
 from reactor.runtime.health import Probe
@@ -86,7 +86,7 @@ class Service:
                 intake.cancel_scope.cancel()
             await self._drain()
             with anyio.move_on_after(SETTLE_AT_STOP_SECONDS), suppress(Retryable):
-                await decisions.write()
+                await decisions.write(WAITING_MAX)
             tasks.cancel_scope.cancel()
 
     async def _begin(self, intake: TaskGroup, pausing: Pausing) -> None:

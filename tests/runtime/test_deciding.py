@@ -77,6 +77,33 @@ async def test_many_are_written_in_batches() -> None:
     assert [len(batch) for batch in state.batches] == [BATCH_ROWS, 1]
 
 
+async def test_of_many_open_slices_only_so_many_are_written_again_and_new_ones_always() -> None:
+    state = Written()
+    decisions, _ = log(state)
+    decisions.note([span(0, 10, str(n)) for n in range(5)])
+    await decisions.write(2)
+    decisions.note([span(0, 20, str(n)) for n in range(5)] + [span(0, 20, "new"), span(7, 8)._replace(event_id="e")])
+    for _ in range(3):
+        await decisions.write(2)
+    assert [{d.partition for d in batch} for batch in state.batches] == [{"0", "1", "2", "3", "4"}, {"0", "1", "new", ""}, {"2", "3"}, {"4"}]
+    assert {d.hi for batch in state.batches[1:] for d in batch if d.event_id is None} == {20}
+
+
+async def test_what_comes_while_it_is_written_is_not_lost() -> None:
+    class Slow(Written):
+        async def write_decisions(self, decisions_: Sequence[Decision]) -> None:
+            if not self.batches:
+                decisions.note([span(0, 20), span(50, 60)])
+            await Written.write_decisions(self, decisions_)
+
+    state = Slow()
+    decisions, _ = log(state)
+    decisions.note([span(0, 10)])
+    await decisions.write()
+    await decisions.write()
+    assert [[(d.lo, d.hi) for d in batch] for batch in state.batches] == [[(0, 10)], [(0, 20), (50, 60)]]
+
+
 async def test_an_outage_keeps_them_and_newer_words_win() -> None:
     state = Written(away=True)
     decisions, _ = log(state)
