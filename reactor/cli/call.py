@@ -19,7 +19,7 @@ import typer
 from rich.console import RenderableType
 
 from reactor.cli import answers
-from reactor.cli.failures import INTERRUPTED, TimedOut
+from reactor.cli.failures import INTERRUPTED, Interrupted, TimedOut
 
 if TYPE_CHECKING:
     from reactor.project import Opened
@@ -192,7 +192,10 @@ def verb(function: Callable[Concatenate[Call, P], int | None]) -> Callable[..., 
     """A command for typer from a function over a `Call`; its name is the function's."""
     def act(ctx: typer.Context, flags: Flags, **given: Any) -> int | None:  # noqa: ANN401 - typer has checked them
         call: Callable[..., int | None] = function
-        return call(Call(ctx.command_path.partition(" ")[2], flags), **given)
+        try:
+            return call(Call(ctx.command_path.partition(" ")[2], flags), **given)
+        except KeyboardInterrupt:
+            raise Interrupted from None
 
     act.__doc__ = function.__doc__
     command = flagged(act, list(inspect.signature(function, eval_str=True).parameters.values())[1:])

@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from reactor import __version__
 from reactor.cli import answers
 from reactor.cli.call import Flags, example, flagged
-from reactor.cli.failures import DONE, FAILED, Failure, TimedOut, failure_of
+from reactor.cli.failures import DONE, FAILED, INTERRUPTED, Failure, Interrupted, TimedOut, failure_of
 
 logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 """What a verb has to say of a broker it says itself; who serves starts its own logging, which has the library's words too."""
@@ -122,14 +122,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the result has had enough
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the flush at exit
         return FAILED
-    except (Exception, asyncio.CancelledError, KeyboardInterrupt, TimedOut) as error:  # noqa: BLE001 - the border
+    except (Exception, asyncio.CancelledError, KeyboardInterrupt, Interrupted, TimedOut) as error:  # noqa: BLE001 - the border
         return told(failure_of(error), as_json="--json" in given)
 
 
 def told(failure: Failure, *, as_json: bool) -> int:
-    """Say it on stderr; its exit code."""
+    """Say it on stderr; its exit code. Who has pressed Ctrl-C knows it, whatever reads JSON does not."""
     if as_json:
         print(failure.problem, file=sys.stderr)  # noqa: T201 - one line of JSON
-    else:
+    elif failure.exit_code != INTERRUPTED:
         answers.say(failure.text, color="--no-color" not in sys.argv)
     return failure.exit_code

@@ -18,6 +18,10 @@ class TimedOut(BaseException):
     """The time of `--timeout` is over. Not an `Exception`: nobody on the way may take it for a failure of the work."""
 
 
+class Interrupted(BaseException):
+    """Ctrl-C, past typer, which would end without a word."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """An error as it is told. `slug`: of the problem's type; `errors`: single causes as (field, message, suggestion)."""
@@ -49,8 +53,8 @@ TITLES: Mapping[str, str] = {
 
 
 _TOLD: Sequence[tuple[type[BaseException] | tuple[type[BaseException], ...], int, str]] = (
-    (KeyboardInterrupt, INTERRUPTED, "interrupted"), ((TimedOut, asyncio.CancelledError), STOPPED, "timeout"), (UsageError, USAGE, "usage"),
-    (Outage, UNREACHABLE, "unreachable"), (ReactorError, FAILED, "failed"),
+    ((KeyboardInterrupt, Interrupted), INTERRUPTED, "interrupted"), ((TimedOut, asyncio.CancelledError), STOPPED, "timeout"),
+    (UsageError, USAGE, "usage"), (Outage, UNREACHABLE, "unreachable"), (ReactorError, FAILED, "failed"),
 )  # fmt: skip
 """The first that fits; an error may have a `slug` of its own."""
 
