@@ -56,7 +56,7 @@ class Finding:
 def doctor(call: Call) -> int:
     """Look at everything that Reactor needs, a line each, and say of what is broken why, and what to do.
 
-    Extensions of DuckDB, PostgreSQL, migrations, clocks, each lake's catalog, commit trigger and storage (a file is put, read, listed), Kafka, disks.
+    Extensions of DuckDB, PostgreSQL, migrations, clocks, each lake's catalog, commit trigger and storage (a file is put, read, listed), Kafka, runners, disks.
     Exit codes: 0 all is well, 1 something is broken, 3 something does not answer.
     """
     project = call.open().project
@@ -81,6 +81,7 @@ async def looked_at_all(project: Project) -> Sequence[Finding]:
     of_rest: Mapping[str, Look] = {
         **{f"storage {lake}": partial(asyncio.to_thread, _storage, project, lake) for lake in lakes},
         **{f"kafka {cluster}": partial(_kafka, project, cluster) for cluster in project.settings.kafka},
+        **{f"runner {name}": partial(asyncio.to_thread, _runner, name, str(r.interpreter)) for name, r in project.settings.runners.items()},
         **{f"disk {folder}": partial(asyncio.to_thread, _disk, folder) for folder in folders(project)},
     }
     rest = await asyncio.gather(*(_finding(name, look) for name, look in of_rest.items()))
@@ -190,6 +191,13 @@ async def _kafka(project: Project, cluster: str) -> str:
     absent = sorted(await absent_topics(project, cluster, topics))
     there = f"it answers; {counted(len(topics), 'topic')} read"
     return f"{there}, of which these are not there yet: {', '.join(absent)}" if absent else there
+
+
+def _runner(name: str, interpreter: str) -> str:
+    found = shutil.which(interpreter)
+    if found is None:
+        raise UsageError(f"{interpreter} cannot be started", hint=f"is it installed, and may it be executed? [runners.{name}] interpreter names another")
+    return found
 
 
 def _disk(folder: Path) -> str:

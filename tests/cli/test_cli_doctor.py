@@ -137,6 +137,13 @@ def test_an_extension_that_is_missing(reactor: Reactor, folder: Path, monkeypatc
     assert "pip install duckdb-extension-nonesuch" in found["extensions"]["hint"]
 
 
+def test_a_runner_that_is_not_there(reactor: Reactor, folder: Path, database: str, embedded_broker: str) -> None:
+    write_settings(folder, database, embedded_broker, "[runners.shell]", 'interpreter = "/bin/sh"', "[runners.python]", 'interpreter = "no/such/python"')
+    found = broken(reactor, folder)
+    assert list(found) == ["runner python"]
+    assert "[runners.python]" in found["runner python"]["hint"]
+
+
 @pytest.mark.parametrize(("seconds", "says"), [(60.0, "ahead of"), (-60.0, "behind")])
 def test_a_clock_that_is_wrong(reactor: Reactor, folder: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, says: str) -> None:
     class Shifted:
