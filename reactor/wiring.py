@@ -177,6 +177,9 @@ async def opened_service(
         try:
             for name, settings in project.settings.lakes.named.items():
                 await state.watch_lake(name, watch_external=settings.watch_external)
+                for run_id, snapshot_id in await state.account(name):
+                    extra = {"event": "run_completed", "lake": name, "run_id": str(run_id), "snapshot_id": snapshot_id}
+                    logger.warning("a snapshot that was published without the commit trigger is accounted for", extra=extra)
                 parts.telemetry.know_lake(name)
             scripts = await _loadable(parts, [s for s in project.tagged(tags) if not only or s.path in only], only)
             yield await _service(parts, scripts, streams=streams)

@@ -102,7 +102,7 @@ class Committer:
             case "trigger_missing":
                 self.halted = (
                     f"lake {run.lake} has no commit trigger, so it publishes rows without their positions. Nothing more is written. "
-                    "Run `reactor doctor`, then start again: the trigger is made at start."
+                    "Start again: the trigger is made, and what was published is accounted for."
                 )
                 raise LakeHalted(self.halted)
             case "running" if answered:

@@ -20,6 +20,9 @@ The mark begins with exactly these characters and holds nothing of a user's. `{"
 no run (tables made ahead, maintenance): nobody is told. Any other text is another tool's commit: it is noted, and becomes an event if the
 lake is watched. An asset partition that got no row and no column by a snapshot did not change in it, whatever other slices did.
 
+Where the trigger was missing a snapshot carries the mark of a run that is not completed. The process that sees it halts its lake; each start
+completes such runs with that snapshot (`account`), by the same compare of tokens, and refuses to start where something else was committed since.
+
 States of a run: running → completed (by the trigger, or by `complete` if there was nothing to publish) | failed | aborted. The one row
 decides each race: an abort waits for a commit that is on its way, and after it that commit is refused (`RF002`).
 

@@ -140,6 +140,19 @@ select r.state, r.snapshot_id, (
      where (s.workspace, s.asset, s.run_id, s.snapshot_id) = (r.workspace, r.asset, r.id, r.snapshot_id)) as schema_version
   from (values (1)) as one left join reactor.run r on r.id = $1
 
+-- name: unaccounted
+select r.id as run_id, c.snapshot_id, s.snapshot_time, c.commit_extra_info::jsonb->'rows' as counts
+  from {catalog}.ducklake_snapshot_changes c join {catalog}.ducklake_snapshot s using (snapshot_id)
+  join reactor.run r on r.id::text = substr(c.commit_extra_info, 21, 36) and r.state <> 'completed'
+ where starts_with(c.commit_extra_info, '{"reactor":1,"run":"') order by c.snapshot_id
+
+-- name: account
+with running as (update reactor.run set state = 'running' where id = $1 and state = 'aborted' returning id)
+select count(*) from running
+
+-- name: complete_published
+select reactor.complete($1, $2, $3, $4, $5)
+
 -- name: last_snapshot
 select coalesce(max(snapshot_id), -1) from {catalog}.ducklake_snapshot
 
