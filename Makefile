@@ -5,7 +5,7 @@ READY := .venv/.ready
 CASES ?= tests/cases
 ROUNDS ?= 20
 
-.PHONY: help run test cases chaos check docs first-hour
+.PHONY: help run test cases chaos mutants check docs first-hour
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name says; do printf '%-18s %s\n' "$$name" "$$says"; done
@@ -21,6 +21,9 @@ cases: $(READY) ## the given cases, or those of another folder (CASES=<folder>)
 
 chaos: $(READY) ## rounds of everything that can break, on three real Kafka brokers (ROUNDS=20 SEED=7 FIRST=1)
 	@$(PYTHON) -m tests.chaos --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED)) $(if $(FIRST),--first $(FIRST)) $(if $(ACTS),--acts $(ACTS))
+
+mutants: $(READY) ## break one rule of the product after the other, and see a test fall (ARGS="no_token overtaking": these)
+	@$(PYTHON) -m tests.mutants $(ARGS)
 
 check: $(READY) ## lint, types and import contracts
 	@$(PYTHON) -m ruff check .

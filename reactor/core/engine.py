@@ -128,6 +128,7 @@ class Engine:
     def park(self, feeds: Iterable[Feed]) -> None:
         """Being revoked: nothing of them goes into a new run."""
         for feed in feeds:
+            self.feeds.parked.add(feed)
             for _, ledger in self.feeds.ledgers(feed):
                 ledger.parked = True
 
@@ -163,7 +164,9 @@ class Engine:
     def _load(self, lane: Lane, feed: Feed, stored: Position, now: float) -> None:
         self._loads += 1
         key = PositionKey(lane.consumer, feed.source_partition)
-        lane.ledgers[feed.source_partition] = Ledger(key, stored, load=self._loads, shared_head=self.feeds.heads[feed], retry_blocked_at=now)
+        ledger = Ledger(key, stored, load=self._loads, shared_head=self.feeds.heads[feed], retry_blocked_at=now)
+        lane.ledgers[feed.source_partition] = ledger
+        ledger.parked = feed in self.feeds.parked
         if stored.routing == lane.routing:
             lane.took_over.add(feed.source_partition)
 

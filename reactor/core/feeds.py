@@ -12,10 +12,14 @@ from reactor.domain.spans import inbox_of, outbox_of
 
 
 class Feeds:
-    """All feeds that are assigned here. A shared reader never seeks back, so a head only grows while its feed is assigned."""
+    """All feeds that are assigned here. A shared reader never seeks back, so a head only grows while its feed is assigned.
+
+    `parked`: being revoked; they may come straight back.
+    """
 
     def __init__(self, workspace: str) -> None:
         self.heads: dict[Feed, int] = {}
+        self.parked: set[Feed] = set()
         self.outbox, self.inbox = outbox_of(workspace).source, inbox_of(workspace).source
         self._listeners: defaultdict[tuple[str, str], list[Lane]] = defaultdict(list)
         self._paused: set[Feed] = set()
@@ -42,6 +46,7 @@ class Feeds:
 
     def assign(self, feed: Feed, floors: Iterable[int], attach_distance_offsets: int) -> int:
         """Where the shared reader starts: at the lowest floor, but for consumers so far behind that they read by themselves."""
+        self.parked.discard(feed)
         if feed not in self.heads:
             known = list(floors)
             near = max(known, default=0) - attach_distance_offsets
@@ -51,6 +56,7 @@ class Feeds:
     def drop(self, feed: Feed) -> None:
         """It went elsewhere."""
         self.heads.pop(feed, None)
+        self.parked.discard(feed)
         self._told.pop(feed, None)
         self._paused.discard(feed)
 
@@ -72,9 +78,8 @@ class Feeds:
         """The group offset of feeds whose positions moved: from where nobody would miss a record."""
         effects: list[Effect] = []
         for feed in feeds:
-            ledgers = [ledger for _, ledger in self.ledgers(feed)]
-            low = min((ledger.low for ledger in ledgers), default=0)
-            if feed in self.heads and low > self._told.get(feed, -1) and not any(ledger.parked for ledger in ledgers):
+            low = min((ledger.low for _, ledger in self.ledgers(feed)), default=-1)
+            if feed in self.heads and feed not in self.parked and low > self._told.get(feed, -1):
                 self._told[feed] = low
                 effects.append(CommitPosition(feed, low))
         return effects

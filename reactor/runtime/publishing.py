@@ -1,7 +1,8 @@
 """Publishers: each reads the outbox from a position of its own and tells somebody outside, in order, at least once.
 
 One at a time over all replicas by a lease; the position is a token row like any other, so one that slept moves nothing. A batch is
-acknowledged before its position moves: after a crash in between it is sent again, with the same ids.
+acknowledged before its position moves: after a crash in between it is sent again, with the same ids. After a restore or failover the same
+token may stand in an outbox that goes on with other events, so a position is only moved in the database that it was read from.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Protocol
@@ -19,7 +20,7 @@ import anyio
 from reactor.domain.scripts import Routing
 from reactor.domain.spans import Consumer, Position, PositionClaim, PositionKey, SourcePartition
 from reactor.errors import Conflict, Outage
-from reactor.ports import Clock, NewPosition, Publisher, State
+from reactor.ports import Clock, Epoch, NewPosition, Publisher, State
 from reactor.runtime import failpoints
 from reactor.telemetry import Telemetry
 
@@ -53,6 +54,7 @@ class Publishing:
     clock: Clock
     telemetry: Telemetry
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+    _epoch: Epoch | None = field(default=None, init=False)
 
     @property
     def key(self) -> PositionKey:
@@ -95,6 +97,7 @@ class Publishing:
 
     async def subscribe(self) -> Position | None:
         """Its position; a new publisher starts now."""
+        self._epoch = await self.state.epoch()
         found = (await self.state.load([self.key])).get(self.key)
         if found is None:
             await self.state.insert_positions([NewPosition(self.key, await self.state.outbox_next(), Routing(None).fingerprint, "latest")])
@@ -102,7 +105,7 @@ class Publishing:
         return found
 
     async def _batch(self, position: Position) -> Position | None:
-        """Send what comes next; None: another one has moved the position."""
+        """Send what comes next; None: another one has moved the position, or the database is another one."""
         to, events = await self.published.read_published(position.floor, BATCH_EVENTS_MAX)
         wanted = [e for e in events if self.wanted(e)]
         if wanted:
@@ -118,6 +121,8 @@ class Publishing:
         if to == position.floor:
             await self.sleep(POLL_SECONDS)
             return position
+        if await self.state.epoch() != self._epoch:
+            return None
         token, refused = await self.state.settle([PositionClaim(self.key, position.token, to, {})])
         return None if refused else Position(to, token, position.routing, position.topic_id)
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from reactor.testing import CRASH, EOF, Crashed, Sentinel
+from reactor.testing import CRASH, EOF, Crashed, Record, Sentinel
 from tests.harness import Ground, Product, opened_product
 
 pytestmark = pytest.mark.anyio
-ENDS_SECONDS = 15.0
+ENDS_SECONDS = 60.0
 SCRIPT = "-- on kafka://in\n-- materialize ducklake://main/t append\nSELECT _offset FROM batch"
 
 
@@ -20,6 +20,20 @@ async def product(postgres_server: str, tmp_path: Path) -> AsyncIterator[Product
         product.put({"t.sql": SCRIPT})
         product.logs.make("in")
         yield product
+
+
+async def test_in_order_with_what_is_running(product: Product) -> None:
+    """Intake ends, the run that is under way commits, and nothing is left open."""
+    replica = await product.start()
+    held = replica.gates.hold("write", "ducklake://main/t")
+    product.logs.produce(product.logs.partition("in"), [Record(0, b"{}")])
+    await held.reached()
+    replica.service.stopping.set()
+    held.release()
+    async with asyncio.timeout(ENDS_SECONDS):
+        await replica.task
+    assert [run.state for run in await product.runs()] == ["completed"]
+    assert await product.positions("ducklake://main/t") == {"in/0": 1}
 
 
 async def why_it_ended(product: Product) -> str:

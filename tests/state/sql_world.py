@@ -2,6 +2,7 @@
 
 The rows of the lake stand in a plain table that is written in the same transaction. A commit that is still on its way is an open REPEATABLE
 READ transaction with the snapshot of then; it goes on when the life says so, and is repeated once in a new transaction, as DuckLake does.
+Nobody is told of commits here: what the outbox owes has tests of its own.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from reactor.ports import NewPosition, NewRun, PartitionClaim
 from reactor.state import PostgresState
 from reactor.state.database import connect
 from reactor.state.positions import claim_json
-from tests.properties import world as worlds
-from tests.properties.world import ASSET, Replica, Store, Stored, World, fingerprint, script
+from tests.properties.replica import Replica
+from tests.properties.scene import ASSET, SLICES, TOPIC, fingerprint, script
+from tests.properties.store import Store, Stored
+from tests.properties.world import Verdict, World, walk
 from tests.state.making import mark
 
 Result = TypeVar("Result")
@@ -45,15 +48,13 @@ LAKE = """
 class Server:
     """One database for many lives, and the event loop that asks it."""
 
-    def __init__(self, url: str, commit_sql: str | None = None) -> None:
+    def __init__(self, url: str) -> None:
         self.runner, self.url, self.snapshots = asyncio.Runner(), url, itertools.count(1)
         self.state = self.run(PostgresState.open(url, installation="local", workspace="prod"))
         self.connection = self.run(connect(url))
         self.idle: list[asyncpg.Connection] = []
         self.execute(LAKE)
         self.run(self.state.watch_lake("main", watch_external=False))
-        if commit_sql:
-            self.execute(commit_sql)
 
     def run(self, ask: Coroutine[Any, Any, Result]) -> Result:
         return self.runner.run(ask)
@@ -125,7 +126,7 @@ class SqlStore(Store):
 
     @property
     def partition_token(self) -> Mapping[str, UUID | None]:  # type: ignore[override]
-        slices = [str(d) for d in range(worlds.SLICES)]
+        slices = [str(d) for d in range(SLICES)]
         return self.server.run(self.state.partition_tokens(ASSET, slices)).tokens
 
     @property
@@ -139,7 +140,7 @@ class SqlStore(Store):
     @property
     def delivered(self) -> list[tuple[SourcePartition, tuple[UUID, int], int, str]]:  # type: ignore[override]
         return [
-            (SourcePartition(worlds.TOPIC, number), (life, started), place, slice_)
+            (SourcePartition(TOPIC, number), (life, started), place, slice_)
             for number, life, started, place, slice_ in self.server.fetch("select * from lake_main.delivered")]
 
     @property
@@ -271,6 +272,7 @@ class SqlWorld(World):
     def restore(self, _x: Replica, _p: int) -> None:
         if self.dumps:
             self.store = SqlStore.restored(self, self.r.choice(self.dumps))
+            self.restores += 1
 
     def arrive(self, _x: Replica, _p: int) -> None:
         if self.on_its_way:
@@ -281,6 +283,12 @@ class SqlWorld(World):
                 where.finish(args.args, args.transaction)
             else:
                 self.server.end(args.transaction, commit=False)
+
+    def tell(self, _x: Replica, _p: int) -> None:
+        """Nobody is."""
+
+    def listen(self, _x: Replica) -> None:
+        """Nobody does."""
 
     def end(self) -> None:
         for _, args in self.on_its_way:
@@ -301,20 +309,18 @@ class Late(list[Any]):
         super().append((store, OnItsWay(self.world.server.begin(), args)))
 
 
-def live(seed: int, server: Server, steps: int = 250) -> tuple[SqlWorld, tuple[bool, bool, bool]]:
+def live(seed: int, server: Server) -> tuple[SqlWorld, Verdict]:
     world = SqlWorld(seed, server)
     try:
-        for _ in range(steps):
-            world.step()
-        return world, world.finish()
+        return world, walk(world)
     finally:
         world.end()
 
 
 @contextmanager
-def server(url: str, commit_sql: str | None = None) -> Iterator[Server]:
-    """A server on an empty database; `commit_sql` takes the place of the shipped functions."""
-    opened = Server(url, commit_sql)
+def server(url: str) -> Iterator[Server]:
+    """A server on an empty database."""
+    opened = Server(url)
     try:
         yield opened
     finally:

@@ -1,6 +1,6 @@
-"""One rule of the protocol broken at a time: a life must lose, double or get stuck by it, or the properties prove nothing.
+"""The rules of the commit protocol, each broken in the core or in the fake lake: the world machine falls over every one.
 
-A mutant of the database is named to `World`; a mutant of the core replaces one method. `install` gives back what undoes it.
+The seventeen of the protocol's model, and what random lives taught beside them.
 """
 
 from __future__ import annotations
@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import pytest
-
 from reactor.core import ledger as ledgers
 from reactor.core.edits import Edits
 from reactor.core.engine import Engine
 from reactor.core.ledger import Inflight, Ledger
 from reactor.domain.spans import Piece, Position, PositionClaim, Token
+from tests.mutants.mutant import Mutant, Patch, in_store
 
-Patch = pytest.MonkeyPatch
+MACHINE, WALKS = (f"tests/properties/test_world.py::{name}" for name in ("TestWorldMachine::runTest", "test_lives_lose_double_and_leave_nothing"))
 _claim, _take_own, _rebase = Ledger._claim, Ledger.take_own, Ledger.rebase
 
 STORE = {
@@ -140,21 +139,9 @@ def no_settle(patch: Patch) -> None:
 
 def switch_any_time(patch: Patch) -> None:
     """New routing while some stream is not at the floor."""
+    in_store("switch_any_time")(patch)
     patch.setattr(Ledger, "at_cut", property(lambda self: self.inflight is None))
     patch.setattr(Edits, "stopped", lambda _self, lane, ledger: ledger.routing != lane.routing)
-
-
-def overtaking(patch: Patch) -> None:
-    """A run overtakes its stream: what was put back counts as settled by the run behind it."""
-
-    def put_back(self: Ledger) -> None:
-        if self.inflight is None:
-            return
-        for d, (pieces, _) in self.inflight.taken.items():
-            self.open[d] = [*self.open[d], *pieces] if d in self.open else list(pieces)
-        self.inflight = None
-
-    patch.setattr(Ledger, "put_back", put_back)
 
 
 def held_forgotten(patch: Patch) -> None:
@@ -162,10 +149,20 @@ def held_forgotten(patch: Patch) -> None:
     patch.setattr(ledgers.Catchup, "hold", lambda _self, _lo, _hi, _pieces: None)
 
 
-CORE: dict[str, Callable[[Patch], None]] = {
-    f.__name__: f
-    for f in (
-        floor_over_open, floor_over_blocked, ahead_forgotten, offset_not_stream, to_is_head, join_early, rebase_blindly,
-        keep_nothing_reread_nothing, old_outcome_settles, no_settle, overtaking, held_forgotten, switch_any_time,
-    )
-}
+CORE: list[Callable[[Patch], None]] = [
+    floor_over_open, floor_over_blocked, ahead_forgotten, offset_not_stream, to_is_head, join_early, rebase_blindly, keep_nothing_reread_nothing,
+    old_outcome_settles, no_settle, switch_any_time,
+]  # fmt: skip
+
+
+def said(install: Callable[[Patch], None]) -> str:
+    """Which rule a function breaks."""
+    text = (install.__doc__ or "").strip().rstrip(".")
+    return text[0].lower() + text[1:]
+
+
+MUTANTS = [
+    *(Mutant(name, breaks, "protocol", MACHINE, in_store(name)) for name, breaks in STORE.items()),
+    *(Mutant(install.__name__, said(install), "protocol", MACHINE, install) for install in CORE),
+    Mutant("held_forgotten", said(held_forgotten), "protocol", WALKS, held_forgotten),
+]
