@@ -5,7 +5,22 @@ from uuid import UUID
 
 import pytest
 
-from reactor.core.effects import CommitPosition, Decided, Discard, Failed, Feed, Pause, RangeRead, ReadRange, Refused, Resume, StartRun
+from reactor.core.effects import (
+    CommitPosition,
+    Decided,
+    Discard,
+    Failed,
+    Feed,
+    Load,
+    Pause,
+    RangeRead,
+    ReadRange,
+    Refused,
+    Resume,
+    Settle,
+    Settled,
+    StartRun,
+)
 from reactor.core.lanes import Limits
 from reactor.domain.events import RunRequested
 from reactor.domain.scripts import Body, Debounce, Edge, Header, Materialize, Partitioning, Retry, Script, ScriptPath
@@ -192,6 +207,35 @@ def test_no_group_commit_after_revoke() -> None:
     driver.run_until(9.0)
     assert driver.position("ducklake://main/orders", TOPIC) == 5
     assert not [e for e in driver.effects if isinstance(e, CommitPosition) and e.feed == KAFKA]
+
+
+def test_what_is_loaded_anew_while_it_is_revoked_stays_parked() -> None:
+    """Its run was refused after the revoke: the new load starts nothing, and tells the group nothing."""
+    driver = Driver([on_topic()])
+    driver.assign(KAFKA)
+    driver.engine.offer(KAFKA, records(driver, 0, 5), 0.0)
+    (run,) = [e for e in driver.engine.tick(2.0) if isinstance(e, StartRun)]
+    driver.engine.park([KAFKA])
+    key = PositionKey(Consumer("ducklake://main/orders"), TOPIC)
+    lane = driver.engine.lanes[key.consumer]
+    behind = Position(0, Token(UUID(int=77)), lane.routing, "another topic")
+    driver.engine.outcome(Refused(run.ticket, {key: behind}), 2.0)
+    driver.engine.loaded({key: replace(behind, topic_id=None)}, 2.0)
+    assert lane.ledgers[TOPIC].parked
+    assert not [e for e in driver.engine.tick(60.0) if isinstance(e, StartRun | ReadRange | CommitPosition)]
+    driver.engine.assigned(KAFKA, {key.consumer: replace(behind, topic_id=None)}, 60.0)
+    assert not lane.ledgers[TOPIC].parked
+
+
+def test_nothing_is_told_to_the_group_while_nobody_has_read() -> None:
+    """A settle that is refused leaves no ledger until it is loaded anew: 0 would set the group back to the beginning."""
+    driver = Driver([on_topic()])
+    driver.assign(KAFKA)
+    driver.engine.offer(KAFKA, replace(records(driver, 0, 5), pieces={}), 0.0)
+    (settle,) = driver.engine.settle(driver.engine.lanes.values())
+    assert isinstance(settle, Settle)
+    found = driver.engine.settled(Settled(settle.ticket, Token(UUID(int=8)), {settle.claims[0].key: None}))
+    assert found == [Load((settle.claims[0].key,))]
 
 
 def test_a_refused_run_goes_on_from_what_is_stored() -> None:

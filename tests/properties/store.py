@@ -118,4 +118,4 @@ class Outbox:
 
     async def read_published(self, lo: int, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
         events = self.world.store.outbox[lo : lo + limit]
-        return lo + len(events), [{"id": event} for event in events]
+        return lo + len(events), [{"id": event, "time": "1970-01-01T00:00:00.000Z"} for event in events]
