@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -145,7 +146,11 @@ class BatchFetch:
 
 
 class BatchRecords:
-    """What aiokafka iterates over instead of records: one item, the whole fetch. The arguments are those of `PartitionRecords`."""
+    """What aiokafka iterates over instead of records: the fetch as a whole. The arguments are those of `PartitionRecords`.
+
+    Of a log that lived through an upgrade the sets of old formats come first, as a fetch of their own, one by one: aiokafka reads all batches of
+    an answer in the format of the first. What should follow in an old format again is left for the next fetch.
+    """
 
     def __init__(
         self,
@@ -155,28 +160,38 @@ class BatchRecords:
         fetch_offset: int,
         *_: object,
     ) -> None:
-        self._partition, self._records, self._aborted = partition, records, aborted_transactions or ()
-        self._given = False
+        self._partition, self._aborted = partition, aborted_transactions or ()
         self.next_fetch_offset = fetch_offset
+        self._old = list(takewhile(_is_old, records.batches))
+        self._new = list(takewhile(lambda batch: not _is_old(batch), records.batches[len(self._old) :]))
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Fetched:
-        if self._given:
+        lo = self.next_fetch_offset
+        if self._old:
+            fetch: Fetched = self._plain(lo)
+            self._old = []
+        elif self._new:
+            fetch = BatchFetch(lo, max(lo, BatchHeader.of(self._new[-1]).next_offset), self._new, self._aborted)
+            self._new = []
+        else:
             raise StopIteration
-        self._given = True
-        fetch = self._fetch()
         self.next_fetch_offset = fetch.hi
         return fetch
 
-    def _fetch(self) -> Fetched:
-        lo, batches = self.next_fetch_offset, self._records.batches
-        if any(batch[MAGIC_AT] < 2 for batch in batches):
-            old = PartitionRecords(self._partition, MemoryRecords(self._records.data), self._aborted, lo, None, None, True, READ_COMMITTED)
-            records = list(old)
-            return PlainFetch(lo, old.next_fetch_offset, records)
-        return BatchFetch(lo, max(lo, BatchHeader.of(batches[-1]).next_offset), batches, self._aborted)
+    def _plain(self, lo: int) -> PlainFetch:
+        hi, records = lo, []
+        for batch in self._old:
+            old = PartitionRecords(self._partition, MemoryRecords(bytes(batch)), [], hi, None, None, True, READ_COMMITTED)
+            records += list(old)
+            hi = old.next_fetch_offset
+        return PlainFetch(lo, hi, records)
+
+
+def _is_old(batch: memoryview) -> bool:
+    return batch[MAGIC_AT] < 2
 
 
 def table(group: Sequence[tuple[BatchHeader, bytes | memoryview]], lo: int) -> pa.Table:

@@ -82,9 +82,26 @@ def legacy(base_offset: int, records: Sequence[Record], magic: Literal[0, 1], co
     return bytes(data)
 
 
-def spaced(batches: Sequence[Batch], gaps: Sequence[int]) -> list[Batch]:
+@dataclass(frozen=True)
+class OldSet:
+    """A message set of format 0 or 1; it ends at its last record."""
+
+    base_offset: int
+    records: Sequence[Record]
+    next_offset: int
+    magic: Literal[0, 1] = 0
+    codec: int = 0
+    producer_id: int = -1
+    transactional: bool = False
+    control: bool = False
+
+    def encoded(self) -> bytes:
+        return legacy(self.base_offset, self.records, self.magic, self.codec)
+
+
+def spaced(batches: Sequence[Batch | OldSet], gaps: Sequence[int]) -> list[Batch | OldSet]:
     """The same batches one behind the other, with holes between them."""
-    at, placed = 0, []
+    at, placed = 0, list[Batch | OldSet]()
     for batch, gap in zip(batches, gaps, strict=True):
         at += gap
         length = batch.next_offset - batch.base_offset
@@ -95,14 +112,18 @@ def spaced(batches: Sequence[Batch], gaps: Sequence[int]) -> list[Batch]:
 
 def in_columns(data: bytes, lo: int, aborted: Sequence[tuple[int, int]] = ()) -> tuple[int, pa.Table]:
     """Next offset and records, the columnar way."""
-    fetch: Fetched = next(iter(columns.BatchRecords(PARTITION, columns.MessageSet(data), aborted, lo)))
-    steps = list(fetch.tables())
-    assert [hi for hi, _ in steps] == sorted(hi for hi, _ in steps)
-    assert steps[-1][0] == fetch.hi
-    assert all(table.schema == SCHEMA for _, table in steps)
-    for _, table in steps:
+    fetches: list[Fetched] = list(columns.BatchRecords(PARTITION, columns.MessageSet(data), aborted, lo))
+    assert [fetch.lo for fetch in fetches] == [lo, *(fetch.hi for fetch in fetches[:-1])]
+    tables = []
+    for fetch in fetches:
+        steps = list(fetch.tables())
+        assert [hi for hi, _ in steps] == sorted(hi for hi, _ in steps)
+        assert steps[-1][0] == fetch.hi
+        tables += [table for _, table in steps]
+    for table in tables:
+        assert table.schema == SCHEMA
         table.validate(full=True)
-    return fetch.hi, pa.concat_tables([table for _, table in steps]).combine_chunks()
+    return fetches[-1].hi, pa.concat_tables(tables).combine_chunks()
 
 
 def in_plain(data: bytes, lo: int, aborted: Sequence[tuple[int, int]] = ()) -> tuple[int, pa.Table]:

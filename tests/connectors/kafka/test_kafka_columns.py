@@ -12,9 +12,24 @@ from hypothesis import strategies as st
 
 from connectors.kafka import columns
 from connectors.kafka.spans import SCHEMA, SPAN_BYTES_MAX, SPAN_ROWS_MAX, cut
-from tests.connectors.kafka.batches import ABORT, COMMIT, PARTITION, Batch, Record, in_columns, in_plain, legacy, marker, sealed, spaced
+from tests.connectors.kafka.batches import (
+    ABORT,
+    COMMIT,
+    PARTITION,
+    Batch,
+    OldSet,
+    Record,
+    in_columns,
+    in_plain,
+    legacy,
+    marker,
+    sealed,
+    spaced,
+)
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+OLD_FORMATS: list[tuple[Literal[0, 1], int]] = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (1, 3)]
+"""Message format and codec."""
 
 times = st.one_of(st.just(-1), st.integers(0, 2**45))
 fields = st.one_of(st.none(), st.binary(max_size=200))
@@ -38,15 +53,21 @@ def batches(draw: st.DrawFn) -> Batch:
 
 
 @st.composite
+def old_sets(draw: st.DrawFn) -> OldSet:
+    steps = draw(st.lists(st.integers(1, 200), min_size=1, max_size=8))
+    offsets = [sum(steps[: index + 1]) - 1 for index in range(len(steps))]
+    magic, codec = draw(st.sampled_from(OLD_FORMATS))
+    records = [Record(offset, draw(fields), draw(fields), draw(st.integers(0, 2**45))) for offset in offsets]
+    return OldSet(0, records, offsets[-1] + 1, magic, codec)
+
+
+markers = st.builds(marker, st.just(0), st.sampled_from([7, 8]), st.sampled_from([COMMIT, ABORT]))
+
+
+@st.composite
 def logs(draw: st.DrawFn) -> tuple[bytes, int, list[tuple[int, int]]]:
     """Bytes of a fetch, the offset that was asked for, and the aborted transactions in it."""
-    made: list[Batch] = draw(
-        st.lists(
-            st.one_of(batches(), st.builds(marker, st.just(0), st.sampled_from([7, 8]), st.sampled_from([COMMIT, ABORT]))),
-            min_size=1,
-            max_size=6,
-        )
-    )
+    made: list[Batch | OldSet] = draw(st.lists(st.one_of(batches(), markers), min_size=1, max_size=6))
     placed = spaced(made, draw(st.lists(st.integers(0, 50), min_size=len(made), max_size=len(made))))
     aborted = [
         (batch.producer_id, batch.base_offset) for batch in placed if batch.transactional and not batch.control and draw(st.booleans())
@@ -59,6 +80,25 @@ def logs(draw: st.DrawFn) -> tuple[bytes, int, list[tuple[int, int]]]:
 @settings(max_examples=100, deadline=None)
 def test_same_as_the_plain_way(log: tuple[bytes, int, list[tuple[int, int]]]) -> None:
     assert in_columns(*log) == in_plain(*log)
+
+
+@given(st.lists(old_sets(), min_size=1, max_size=4), st.lists(batches(), max_size=3), st.integers(0, 20))
+@settings(max_examples=100, deadline=None)
+def test_a_log_that_lived_through_an_upgrade(old: list[OldSet], new: list[Batch], skipped: int) -> None:
+    """Sets of both old formats, then batches; aiokafka can only read one format at a time."""
+    placed = spaced([*old, *new], [0] * (len(old) + len(new)))
+    lo = min(skipped, placed[0].next_offset - 1)
+    single = [in_plain(batch.encoded(), lo if batch is placed[0] else batch.base_offset) for batch in placed]
+    hi, table = in_columns(b"".join(batch.encoded() for batch in placed), lo)
+    assert table.equals(pa.concat_tables([read for _, read in single]).combine_chunks())
+    assert hi == single[-1][0]
+
+
+def test_what_comes_in_an_old_format_again_is_left_for_the_next_fetch() -> None:
+    old, new = legacy(0, [Record(0)], 1), Batch(1, [Record(0)], 2).encoded()
+    again = legacy(2, [Record(0)], 1)
+    assert in_columns(old + new + again, 0)[0] == 2
+    assert in_columns(again, 2)[0] == 3
 
 
 @given(logs(), st.integers(0, 60))
@@ -118,7 +158,7 @@ def test_aborted_records_and_markers_have_no_row_but_are_passed() -> None:
     assert table["offset"].to_pylist() == [0, 4]
 
 
-@pytest.mark.parametrize(("magic", "codec"), [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (1, 3)])
+@pytest.mark.parametrize(("magic", "codec"), OLD_FORMATS)
 def test_old_formats_go_the_plain_way(magic: Literal[0, 1], codec: int) -> None:
     data = legacy(0, [Record(0, b"a", b"k"), Record(1, None), Record(2, b"c")], magic, codec)
     hi, table = in_columns(data, 1)
@@ -146,7 +186,7 @@ def test_a_wrong_checksum_and_an_unknown_codec_are_refused() -> None:
 
 def test_many_small_batches_become_one_table_and_large_ones_are_kept_apart() -> None:
     small = b"".join(Batch(offset, [Record(0)], offset + 1).encoded() for offset in range(300))
-    fetch = next(iter(columns.BatchRecords(PARTITION, columns.MessageSet(small), None, 0)))
+    (fetch,) = columns.BatchRecords(PARTITION, columns.MessageSet(small), None, 0)
     assert [(hi, table.num_rows) for hi, table in fetch.tables()] == [(300, 300)]
     large = [Batch(base, [Record(0, b"x" * (6 << 20))], base + 1, codec=4) for base in range(4)]
     fetch = next(iter(columns.BatchRecords(PARTITION, columns.MessageSet(b"".join(batch.encoded() for batch in large)), None, 0)))
