@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from reactor.domain.spans import SourcePartition
 from reactor.errors import Outage
@@ -32,11 +33,11 @@ class Outside:
         self.world, self.r, self.heard = world, random.Random(seed), list[str]()
 
     async def publish(self, events: Sequence[Mapping[str, object]]) -> None:
-        committed = set(self.world.store.outbox)
         for event in events:
             if self.r.random() < self.world.away:
                 raise Outage("it went away")
-            assert event["id"] in committed, "told of a commit that is none"
+            run, _, _ = str(event["id"]).partition(" ")
+            assert UUID(run) in self.world.store.completed, "told of a commit that is none"
             self.heard.append(str(event["id"]))
         await Turn()
         if self.r.random() < self.world.away:
