@@ -5,7 +5,10 @@ READY := .venv/.ready
 CASES ?= tests/cases
 ROUNDS ?= 20
 
-.PHONY: help run test cases chaos mutants check docs first-hour
+RIVALS := bench/.venv/bin/python
+RIVALS_READY := bench/.venv/.ready
+
+.PHONY: help run test cases chaos mutants bench growth check docs first-hour
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name says; do printf '%-18s %s\n' "$$name" "$$says"; done
@@ -35,6 +38,18 @@ docs: $(READY) ## the documentation, as a site in .reactor/site
 
 first-hour: $(READY) ## what the tutorial says, word by word, in a clean folder
 	@$(PYTHON) -m docs.first_hour
+
+bench: $(READY) $(RIVALS_READY) ## rates, latency and memory against others, some ten minutes (EVENTS=100000 SECONDS=10 HOPS=50: a short look)
+	@$(PYTHON) -m bench speed --rivals-python $(RIVALS) $(if $(EVENTS),--events $(EVENTS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(HOPS),--hops $(HOPS)) $(if $(ONLY),--only $(ONLY))
+
+growth: $(READY) ## what grows with topics, scripts and snapshots, some twenty minutes (TOPICS=1,10 SCRIPTS=100 SNAPSHOTS=1,1000: less)
+	@$(PYTHON) -m bench growth $(if $(TOPICS),--topics $(TOPICS)) $(if $(SCRIPTS),--scripts $(SCRIPTS)) $(if $(SNAPSHOTS),--snapshots $(SNAPSHOTS)) $(if $(EVENTS),--events $(EVENTS)) $(if $(HOPS),--hops $(HOPS))
+
+$(RIVALS_READY): pyproject.toml
+	@$(PYTHON3) -m venv --clear bench/.venv
+	@echo "Installing what Reactor is measured against into bench/.venv (once)" >&2
+	@$(RIVALS) -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@touch $@
 
 $(READY): pyproject.toml
 	@$(PYTHON3) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Reactor needs Python 3.11 or newer: make PYTHON3=<its path>" >&2; exit 1; }

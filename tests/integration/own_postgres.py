@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
@@ -15,8 +16,8 @@ SETTINGS = {"fsync": "off", "full_page_writes": "off"}
 class OwnPostgres:
     """`with OwnPostgres(folder) as server`: it answers at `server.url` while it lives."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, settings: Mapping[str, str] = SETTINGS) -> None:
+        self._folder, self._settings = folder, settings
         self._life = ExitStack()
         self.url = ""
 
@@ -29,7 +30,7 @@ class OwnPostgres:
 
     def start(self) -> None:
         """Again, at the same address."""
-        url = self._life.enter_context(EmbeddedPostgres(self._folder, SETTINGS))
+        url = self._life.enter_context(EmbeddedPostgres(self._folder, self._settings))
         assert self.url in {"", url}
         self.url = url
 

@@ -1,0 +1,94 @@
+"""Latency at a steady rate: produce → asset-updated readable from Kafka, minus the debounce.
+
+A run is as old as the oldest record that it carries. That record may wait `DEBOUNCE_SECONDS` for others; what it waits beyond that, until
+somebody can read from Kafka that its row is in the table, is the latency of the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+from aiokafka import AIOKafkaConsumer
+
+from bench import topics
+from bench.ground import Ground
+from bench.installation import Installation, append, installation
+from bench.resident import Resident
+from bench.screen import Screen
+
+RATE = 10_000.0
+DEBOUNCE_SECONDS = 0.5
+WARM_SECONDS = 5.0
+"""The first runs make the table and compile what they need; they do not count."""
+TOLD_SECONDS_MAX = 60.0
+
+RUNS = """
+SELECT r.id::text AS run, p->>'source_partition' AS number, min((p->>'from')::bigint) AS lo
+  FROM reactor.run r, jsonb_array_elements(r.trigger->'positions') p WHERE r.state = 'completed' GROUP BY 1, 2
+"""
+
+
+def percentile(numbers: Iterable[float], share: float) -> float:
+    """The smallest number that so large a share does not exceed."""
+    ordered = sorted(numbers)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
+
+
+def latency(ground: Ground, seconds: float, screen: Screen) -> dict[str, float]:
+    """p50 and p99 in milliseconds, over runs; and the memory meanwhile."""
+    topic = f"latency-{time.time_ns()}"
+    asyncio.run(topics.make(ground.bootstrap_servers, topic))
+    script = append(topic, "orders", f"debounce {DEBOUNCE_SECONDS * 1000:.0f}ms max={DEBOUNCE_SECONDS * 1000:.0f}ms")
+    with installation(ground, "latency", {"orders.sql": script}) as installed, installed.serve() as served, Resident(served.process.pid) as resident:
+        served.wait_until_said("source_assigned", source=f"kafka://main/{topic}")
+        with screen.step(f"{RATE:,.0f} events/s: latency", RATE * seconds) as advance:
+            log, told = asyncio.run(_fed(installed, topic, seconds, advance))
+        installed.wait_until_inserted(max(s.hi for s in log if s.number == 0), served, TOLD_SECONDS_MAX)
+        excess = _excess(installed, log, told)
+    return {
+        "p50_ms": percentile(excess, 0.5) * 1000, "p99_ms": percentile(excess, 0.99) * 1000, "most_ms": max(excess) * 1000, "runs": len(excess),
+        "rss_mb": resident.most_mb,
+    }
+
+
+async def _fed(installed: Installation, topic: str, seconds: float, advance: topics.Advance) -> tuple[Sequence[topics.Sent], Mapping[str, float]]:
+    """What was sent, and when each run could be read about."""
+    told: dict[str, float] = {}
+    listening = asyncio.create_task(_listen(installed, told))
+    async with topics.sender(installed.bootstrap_servers, topic) as sending:
+        await sending.feed(RATE, seconds, itertools.count(), advance)
+    await asyncio.sleep(2 * DEBOUNCE_SECONDS + 1.0)  # for the last run
+    listening.cancel()
+    await asyncio.wait([listening])
+    if not listening.cancelled():
+        listening.result()
+    return sending.log, told
+
+
+async def _listen(installed: Installation, told: dict[str, float]) -> None:
+    consumer = AIOKafkaConsumer(
+        installed.events, bootstrap_servers=installed.bootstrap_servers, isolation_level="read_committed", auto_offset_reset="earliest",
+        metadata_max_age_ms=500,
+    )  # fmt: skip
+    await consumer.start()
+    try:
+        while True:
+            for records in (await consumer.getmany(timeout_ms=1000)).values():
+                at = time.time()
+                told |= {json.loads(record.value or b"{}")["run_id"]: at for record in records}
+    finally:
+        await consumer.stop()
+
+
+def _excess(installed: Installation, log: Sequence[topics.Sent], told: Mapping[str, float]) -> list[float]:
+    """Seconds beyond the debounce, of each run after the warm-up that was told of."""
+    began_at = min(sent.at for sent in log)
+    at = {(sent.number, offset): sent.at for sent in log for offset in range(sent.lo, sent.hi)}
+    oldest: dict[str, float] = {}
+    for row in installed.fetch(RUNS):
+        oldest[row["run"]] = min(oldest.get(row["run"], time.time()), at[int(row["number"]), row["lo"]])
+    return [told[run] - first - DEBOUNCE_SECONDS for run, first in oldest.items() if run in told and first > began_at + WARM_SECONDS]

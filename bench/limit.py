@@ -1,0 +1,55 @@
+"""Decode and insert alone, from memory: what Reactor could do if reading, splitting and committing its state cost nothing.
+
+`python -m bench.limit POSTGRES_URL LAKE_FOLDER COUNT`. The exact decoder, the same table, one commit for every `COMMIT_ROWS`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from bench import orders
+from reactor.domain.scripts import BatchColumn
+from reactor.lake.decoding import payload
+from reactor.lake.session import Instance, InstanceSettings, LakeSettings
+
+COMMIT_ROWS = 250_000
+"""About what a run of Reactor has under this load."""
+
+
+def batches(count: int) -> Iterator[pa.Table]:
+    """Records as the decoder takes them."""
+    values = orders.values(count)
+    for lo in range(0, count, COMMIT_ROWS):
+        rows = min(COMMIT_ROWS, count - lo)
+        held = pa.array([next(values) for _ in range(rows)], pa.binary())
+        yield pa.table({"_row": pa.array(range(rows), pa.int64()), "value": held})
+
+
+def main(postgres_url: str, folder: str, count: int) -> float:
+    """Seconds for so many rows."""
+    instance = Instance(InstanceSettings(postgres_url, {"main": LakeSettings(folder)}, "main"))
+    columns = [BatchColumn(name, kind) for name, kind in orders.COLUMNS.items()]
+    cursor = instance.cursor()
+    table = "lake_main.main.orders"
+    cursor.execute(f"CREATE TABLE {table} ({', '.join(f'{c.name} {c.type}' for c in columns)}, _wm_partition VARCHAR)")
+    cursor.execute(f"ALTER TABLE {table} SET PARTITIONED BY (_wm_partition)")
+    payload.prepare()
+    made = list(batches(count))
+    began_at = time.perf_counter()
+    for batch in made:
+        payload.decode(cursor, batch, columns, [], "decoded", "rejects")
+        cursor.execute(f"INSERT INTO {table} SELECT *, strftime(ordered_at, '%Y-%m-%d') FROM temp.decoded")
+        cursor.execute("DROP TABLE temp.decoded; DROP TABLE temp.rejects")
+    seconds = time.perf_counter() - began_at
+    instance.release(cursor)
+    instance.retire()
+    return seconds
+
+
+if __name__ == "__main__":
+    print(json.dumps({"events": int(sys.argv[3]), "seconds": main(sys.argv[1], sys.argv[2], int(sys.argv[3]))}))

@@ -1,0 +1,80 @@
+"""Rates: events a second into the table, from the first read to all rows committed, and what they are compared with."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from datetime import datetime
+
+from bench import orders, topics
+from bench.children import last_answer
+from bench.ground import Ground
+from bench.installation import append, installation
+from bench.options import Options
+from bench.resident import Resident
+from bench.rivals.task import Task
+from bench.screen import Screen
+
+SECONDS_MAX = 600.0
+"""For any one rate."""
+
+
+def fill(ground: Ground, name: str, count: int, screen: Screen, *, dirty: bool = False) -> None:
+    """A topic of orders."""
+    with screen.step(f"produce {name}", count) as advance:
+        asyncio.run(topics.filled(ground.bootstrap_servers, name, count, dirty=dirty, advance=advance))
+
+
+def reactor(ground: Ground, topic: str, count: int, screen: Screen, *, dirty: bool = False) -> dict[str, float]:
+    """`serve` drains a topic into an append table of three slices, quarantine and positions on."""
+    good = count - (orders.dirty_in(count) if dirty else 0)
+    with installation(ground, "drain", {"orders.sql": append(topic)}) as installed, installed.serve() as served, Resident(served.process.pid) as resident:
+        with screen.step(f"reactor drains {topic}", good):
+            began_at = datetime.fromisoformat(served.wait_until_said("source_assigned", source=f"kafka://main/{topic}")["timestamp"])
+            ended_at = installed.wait_until_inserted(good, served, SECONDS_MAX)
+            if dirty:
+                ended_at = installed.wait_until_settled(count - good, "quarantined", served, SECONDS_MAX)
+        installed.must_hold(good)
+        if dirty:
+            quarantined = installed.rows("SELECT count(*) FROM _reactor_quarantine")[0][0]
+            if quarantined != count - good:
+                raise ValueError(f"{quarantined} events are in quarantine instead of {count - good}")
+        runs = installed.fetch("SELECT count(*) FROM reactor.run WHERE state = 'completed'")[0][0]
+    seconds = (ended_at - began_at).total_seconds()
+    return {"events_s": count / seconds, "seconds": seconds, "runs": runs, "rss_mb": resident.most_mb}
+
+
+def drain(ground: Ground, topic: str, count: int, screen: Screen) -> float:
+    """(a) aiokafka's stock drain."""
+    with screen.step("aiokafka drains, values dropped", count):
+        return _rate([sys.executable, "-m", "bench.drain", ground.bootstrap_servers, topic, str(count)], {}, ground, "drain")
+
+
+def limit(ground: Ground, count: int, screen: Screen) -> float:
+    """(b) Decode and insert alone, from memory."""
+    with screen.step("decode and insert alone", count), ground.database("limit") as url:
+        return _rate([sys.executable, "-m", "bench.limit", url, str(ground.new_folder("limit")), str(count)], {}, ground, "limit")
+
+
+def rival(ground: Ground, name: str, command: tuple[str, ...], topic: str, count: int, options: Options, screen: Screen) -> float:
+    """(c), (d), (e): a program of the environment of rivals."""
+    with screen.step(f"{name} drains {topic}", count) as advance, ground.database("rival") as url:
+        task = Task(ground.bootstrap_servers, topic, count, url, str(ground.new_folder("rival")))
+        return _rate([str(options.rivals_python), "-m", *command], task.environment, ground, name, _counting(advance))
+
+
+def _counting(advance: Callable[[float], None]) -> Callable[[dict[str, float]], None]:
+    seen = 0.0
+
+    def heard(answer: dict[str, float]) -> None:
+        nonlocal seen
+        advance(answer.get("committed", seen) - seen)
+        seen = answer.get("committed", seen)
+
+    return heard
+
+
+def _rate(command: list[str], environment: dict[str, str], ground: Ground, name: str, heard: Callable[[dict[str, float]], None] = lambda _: None) -> float:
+    answer = last_answer(command, environment, ground.folder / f"{name}.log", seconds=SECONDS_MAX, heard=heard)
+    return float(answer["events"]) / float(answer["seconds"])
