@@ -53,11 +53,13 @@ _NO_RECORDS = pa.schema([
 class Batch:
     """The decoded records of an order. `total`: all of them, tombstones and unrouted ones too; `tombstones`: those that are no rows.
 
-    `skewed`: those whose event time lies more than `AHEAD_SECONDS_MAX` ahead of now; `duplicates`: those that were settled before, and left out.
+    `among`: of how many offsets the slice that spans most of them is a part. `skewed`: those whose event time lies more than
+    `AHEAD_SECONDS_MAX` ahead of now; `duplicates`: those that were settled before, and left out.
     """
 
     records: Records
     total: int
+    among: int
     tombstones: int
     skewed: int
     duplicates: int
@@ -129,7 +131,8 @@ def gather(cursor: duckdb.DuckDBPyConnection, script: Script, slices: Sequence[S
     batch = _Decoding(cursor, script, gathered, [s.asset_partition for s in routed], bounds)
     tombstones = batch.decode(raw.slice(0, decodable))
     records = Records(tuple(pairwise(bounds[: len(routed) + 1])), batch.hidden)
-    return Batch(records, gathered.rows, tombstones + unplaced, gathered.skewed, gathered.duplicates)
+    among = max((sum(hi - lo for _, lo, hi, _ in s.parts) for s in slices), default=0)
+    return Batch(records, gathered.rows, among, tombstones + unplaced, gathered.skewed, gathered.duplicates)
 
 
 def forget(cursor: duckdb.DuckDBPyConnection) -> None:

@@ -22,6 +22,9 @@ RAW = "_wm_raw"
 _QUARANTINED = 'temp."_wm_quarantined"'
 
 REJECTED_ROWS_MAX = 1000
+REJECTED_OF_MANY_MAX = 0.02
+"""Where `REJECTED_ROWS_MAX` would be less: of what was read, however much of it one run happens to have. A backlog with one bad record in a
+hundred is no worse than the same records one after the other."""
 REJECTED_FRACTION_MAX = 0.10
 FRACTION_FROM_ROWS = 100
 """Below so many records a fraction says nothing."""
@@ -46,11 +49,14 @@ def create_rejects() -> str:
     return f'CREATE OR REPLACE TEMP TABLE "_wm_rejects" ({identifier(ROW)} BIGINT, reason VARCHAR, "column" VARCHAR, message VARCHAR)'
 
 
-def judged(cursor: duckdb.DuckDBPyConnection, records: int, *, fraction: bool) -> int:
-    """How many records are set aside. Raises RunFailed if they are too many to be accidents."""
+def judged(cursor: duckdb.DuckDBPyConnection, records: int, among: int, *, fraction: bool) -> int:
+    """How many records are set aside. Raises RunFailed if they are too many to be accidents.
+
+    `among`: of how many that were read the records are what belongs to this run; records without a slice come without their neighbours.
+    """
     row = cursor.execute(f"SELECT count(*), count(*) FILTER (reason <> ?) FROM {REJECTS}", [NOT_COUNTED]).fetchone() or (0, 0)
     rejected, counted = int(row[0]), int(row[1])
-    if counted > REJECTED_ROWS_MAX or (fraction and records >= FRACTION_FROM_ROWS and counted > REJECTED_FRACTION_MAX * records):
+    if counted > max(REJECTED_ROWS_MAX, REJECTED_OF_MANY_MAX * max(records, among)) or (fraction and records >= FRACTION_FROM_ROWS and counted > REJECTED_FRACTION_MAX * records):
         reasons = cursor.execute(f"SELECT reason, count(*) FROM {REJECTS} GROUP BY ALL ORDER BY 2 DESC, 1").fetchall()
         said = ", ".join(f"{n} {reason}" for reason, n in reasons)
         raise RunFailed(f"{counted} of {records} records cannot become rows ({said}): that is no accident",

@@ -55,7 +55,7 @@ def _staged(instance: Instance, cursor: duckdb.DuckDBPyConnection, order: StageO
     with stages.timed("evaluate"):
         rows = _rows(instance, cursor, work, to, order.table_uuid) if routed else None
     with stages.timed("check"):
-        rejected = judged(cursor, batch.total, fraction=bool(routed)) if batch else 0
+        rejected = judged(cursor, batch.total, batch.among, fraction=bool(routed)) if batch else 0
         warnings = _checked_keys(cursor, to) if rows else ()
         quarantine = _quarantine(cursor, to, rejected)
         if batch:

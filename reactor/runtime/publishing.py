@@ -7,6 +7,7 @@ token may stand in an outbox that goes on with other events, so a position is on
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -29,6 +30,7 @@ logger = logging.getLogger(__name__)
 LEASE_SECONDS, RENEW_SECONDS = 15.0, 5.0
 BATCH_EVENTS_MAX = 200
 POLL_SECONDS = 0.5
+"""Without a hint: polling is the truth."""
 BACKOFF_MIN_SECONDS, BACKOFF_MAX_SECONDS = 1.0, 300.0
 
 
@@ -42,7 +44,7 @@ class Published(Protocol):
 
 @dataclass(slots=True)
 class Publishing:
-    """One publisher. `wanted`: which events it is told of."""
+    """One publisher. `wanted`: which events it is told of; `hint`: something was committed here, look now."""
 
     name: str
     publisher: Publisher
@@ -54,6 +56,7 @@ class Publishing:
     clock: Clock
     telemetry: Telemetry
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+    hint: asyncio.Event = field(default_factory=asyncio.Event)
     _epoch: Epoch | None = field(default=None, init=False)
 
     @property
@@ -106,6 +109,7 @@ class Publishing:
 
     async def _batch(self, position: Position) -> Position | None:
         """Send what comes next; None: another one has moved the position, or the database is another one."""
+        self.hint.clear()
         to, events = await self.published.read_published(position.floor, BATCH_EVENTS_MAX)
         wanted = [e for e in events if self.wanted(e)]
         if wanted:
@@ -119,7 +123,8 @@ class Publishing:
                 logger.debug("published %s", event["id"], extra=extra)
         self.telemetry.forget(self.telemetry.outbox_oldest, self.name)
         if to == position.floor:
-            await self.sleep(POLL_SECONDS)
+            with anyio.move_on_after(POLL_SECONDS):
+                await self.hint.wait()
             return position
         if await self.state.epoch() != self._epoch:
             return None

@@ -138,3 +138,5 @@ class Service:
         for feeding in self.feedings.values():
             if isinstance(feeding, QueueFeeding):
                 feeding.queue.hint.set()
+        for publishing in self.publishers:
+            publishing.hint.set()

@@ -137,6 +137,15 @@ def test_too_many_bad_records_fail_the_run(bench: Bench) -> None:
     assert bench.rows("SELECT count(*) FROM _reactor_quarantine") == [(60,)]
 
 
+def test_a_few_bad_records_of_many_are_accidents_however_many_a_run_has(bench: Bench) -> None:
+    feed(bench, managed("SELECT k FROM batch", "append", batch=COLUMNS), raw_span(([b'{"v":"x"}'] + [b'{"v":1}'] * 59) * 1001))
+    sliced = managed("SELECT k FROM batch", "append", batch=COLUMNS, partitioned=BY_TIME)
+    (order,) = orders(sliced, raw_span(([b"{}"] + [b'{"ts":"2026-06-19T10:00:00Z"}'] * 59) * 1001))
+    alone = replace(order, slices=[s for s in order.slices if s.asset_partition == UNROUTED])
+    bench.finish(bench.lake.stage(alone))
+    assert bench.rows("SELECT count(*) FROM _reactor_quarantine") == [(2002,)]
+
+
 def test_a_value_that_does_not_fit_the_table_sets_its_record_aside(bench: Bench) -> None:
     feed(bench, managed("SELECT k, v FROM batch", "append", batch=COLUMNS), keyed(("a", 1)))
     wider = managed("SELECT k, v FROM batch", "append", batch=[("k", "VARCHAR"), ("v", "BIGINT")])
