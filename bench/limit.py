@@ -9,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 
 import pyarrow as pa
 
@@ -16,6 +17,7 @@ from bench import orders
 from reactor.domain.scripts import BatchColumn
 from reactor.lake.decoding import payload
 from reactor.lake.session import Instance, InstanceSettings, LakeSettings
+from reactor.wiring import KERNELS
 
 COMMIT_ROWS = 250_000
 """About what a run of Reactor has under this load."""
@@ -38,7 +40,8 @@ def main(postgres_url: str, folder: str, count: int) -> float:
     table = "lake_main.main.orders"
     cursor.execute(f"CREATE TABLE {table} ({', '.join(f'{c.name} {c.type}' for c in columns)}, _wm_partition VARCHAR)")
     cursor.execute(f"ALTER TABLE {table} SET PARTITIONED BY (_wm_partition)")
-    payload.prepare()
+    for module in KERNELS:
+        import_module(module).prepare()
     made = list(batches(count))
     began_at = time.perf_counter()
     for batch in made:

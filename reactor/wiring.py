@@ -156,7 +156,7 @@ class Parts:
     publishers: list[Publisher] = field(default_factory=list)
 
 
-KERNELS: Final = ("reactor.lake.decoding.scanner", "reactor.lake.decoding.instants", "connectors.kafka.walk")
+KERNELS: Final = ("reactor.lake.decoding.scanner", "reactor.lake.decoding.digits", "reactor.lake.decoding.instants", "connectors.kafka.walk")
 """The modules of machine code that a service with streams needs (`reactor.compiled`)."""
 
 

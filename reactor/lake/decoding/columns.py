@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -15,14 +16,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reactor.lake.decoding import grammar
+from reactor.lake.decoding import digits, grammar
 from reactor.lake.decoding import reasons as why
+from reactor.lake.decoding.digits import DIGITS_MAX
 from reactor.lake.decoding.instants import read_clocks, read_instants
 from reactor.lake.decoding.numbers import plain
 from reactor.lake.decoding.reasons import Reasons
 from reactor.lake.decoding.scanner import Mask, number_kinds
-from reactor.lake.decoding.tokens import Tokens, children, picked, texts
-from reactor.lake.decoding.types import Declared
+from reactor.lake.decoding.tokens import Tokens, children, one_array, picked, texts
+from reactor.lake.decoding.types import Declared, held_in_64_bits
 
 _DAY_MICROS = 86_400_000_000
 _UUID = "^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
@@ -81,7 +83,42 @@ def _uuid(tokens: Tokens, _type: Declared, _cursor: duckdb.DuckDBPyConnection) -
     return _column(pc.if_else(pa.array(spelt), array, None), tokens, spelt)
 
 
-def _number(tokens: Tokens, type_: Declared, _cursor: duckdb.DuckDBPyConnection) -> Column:
+def _number(tokens: Tokens, type_: Declared, cursor: duckdb.DuckDBPyConnection) -> Column:
+    """Straight from the digits where 64 bits hold the type and that is sure; the others by way of their text."""
+    held = held_in_64_bits(type_)
+    if held is None:
+        return _number_text(tokens, type_)
+    wide, scale = held
+    done = np.zeros(len(tokens.kinds), np.bool_)
+    values: npt.NDArray[Any] = np.zeros(len(done), np.float64 if type_.family == "real" else np.int64)
+    if type_.family == "real":
+        digits.doubles(tokens.data, tokens.kinds, tokens.starts, tokens.stops, values, done)
+    else:
+        digits.scaled(tokens.data, tokens.kinds, tokens.starts, tokens.stops, scale, values, done)
+    reasons, others = np.zeros(len(done), np.uint8), np.flatnonzero(tokens.there & ~done)
+    if len(others):
+        values[others], done[others], reasons[others] = _numbers_by_text(tokens.taken(others), wide, scale, cursor)
+    return Column(_decimals(values, done, scale) if type_.family == "decimal" else pa.array(values, mask=~done), reasons)
+
+
+def _numbers_by_text(tokens: Tokens, wide: Declared, scale: int, cursor: duckdb.DuckDBPyConnection) -> tuple[npt.NDArray[Any], Mask, Reasons]:
+    """(values times 10^scale, which are there, why others are not): what DuckDB makes of their texts."""
+    column = _number_text(tokens, wide)
+    value = cast("c", wide) if wide.family != "decimal" else f"CAST({cast('c', wide)} * {10**scale} AS BIGINT)"
+    found = one_array(cursor.from_arrow(pa.table({"c": column.array})).project(f"{value} AS v").to_arrow_table()["v"])
+    there: Mask = found.is_valid().to_numpy(zero_copy_only=False)
+    beyond = column.array.is_valid().to_numpy(zero_copy_only=False) & ~there
+    return found.fill_null(0).to_numpy(), there, why.graver(column.reasons, np.where(beyond, why.OUT_OF_RANGE, why.FINE).astype(np.uint8))
+
+
+def _decimals(values: npt.NDArray[np.int64], there: Mask, scale: int) -> pa.Array:
+    """Values times 10^scale as decimals: Arrow keeps 128 bits of each."""
+    pairs = np.stack((values, values >> 63), axis=1)
+    return pa.Array.from_buffers(pa.decimal128(DIGITS_MAX, scale), len(values), [pa.py_buffer(np.packbits(there, bitorder="little")), pa.py_buffer(pairs)])
+
+
+def _number_text(tokens: Tokens, type_: Declared) -> Column:
+    """The text of each number, without an exponent where only a fraction is understood."""
     text = texts(tokens)
     kinds = number_kinds(text.data, text.offsets, tokens.kinds) if tokens.strings.any() else tokens.kinds
     fits = (kinds >= grammar.INTEGER) & (kinds <= grammar.EXPONENT)

@@ -9,6 +9,8 @@ from typing import Literal
 import duckdb
 from duckdb.sqltypes import DuckDBPyType
 
+from reactor.lake.decoding.digits import DIGITS_MAX
+
 Family = Literal["boolean", "integer", "decimal", "real", "text", "json", "uuid", "date", "clock", "instant", "struct", "list", "map"]
 
 _FAMILIES: dict[str, Family] = {
@@ -20,6 +22,7 @@ _FAMILIES: dict[str, Family] = {
     ),
 }
 _CAST_IN_SELECT = "declare VARCHAR and cast it in the SELECT"
+_SHORT_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
 _REFUSED = {
     "blob": "JSON has no bytes: declare VARCHAR and decode it in the SELECT, for example with from_base64()",
     "array": "declare a list of any length instead, for example DOUBLE[]",
@@ -55,6 +58,19 @@ def declared(type_: str) -> Declared:
     except duckdb.Error:
         message = f"{type_} is no type of DuckDB"
     raise ValueError(message)
+
+
+@cache
+def held_in_64_bits(type_: Declared) -> tuple[Declared, int] | None:
+    """The widest type of its kind whose values, times 10^scale, 64 bits hold, and the scale; None: its own values need more."""
+    if type_.sql in _SHORT_INTEGERS:
+        return Declared("BIGINT", "integer"), 0
+    if type_.sql == "DOUBLE":
+        return type_, 0
+    if type_.family == "decimal":
+        width, scale = (int(number) for number in type_.sql.removeprefix("DECIMAL(").removesuffix(")").split(","))
+        return (Declared(f"DECIMAL({DIGITS_MAX},{scale})", "decimal"), scale) if width <= DIGITS_MAX else None
+    return None
 
 
 def _opened(type_: DuckDBPyType) -> Declared:
