@@ -42,15 +42,23 @@ def run_speed(
     options = Options(ROOT / ".reactor/bench", events, rival_events or max(1, events // 5), seconds, hops, rivals_python)
     with Screen() as screen, ground(options.folder) as stands:
         wanted = {name: measure for name, measure in _measurements(stands, options, screen).items() if not only or name in only.split(",")}
-        measured = {name: _said(name, measure(), screen) for name, measure in wanted.items()}
+        measured = {name: found for name, measure in wanted.items() if (found := _measured(name, measure, screen))}
     numbers = results.summed_up(measured)
     results.write(output, measured, numbers, {"events": events, "seconds": seconds, "hops": hops})
     results.show(measured, numbers)
     print(f"written to {output}", file=sys.stderr)
     print(results.line(numbers))
+    if measured.keys() != wanted.keys():
+        raise typer.Exit(1)
 
 
-def _said(name: str, numbers: dict[str, float], screen: Screen) -> dict[str, float]:
+def _measured(name: str, measure: Measurement, screen: Screen) -> dict[str, float]:
+    """Nothing, if it fails: the others are measured all the same, and the program ends with 1."""
+    try:
+        numbers = measure()
+    except (RuntimeError, ValueError, AssertionError, OSError) as error:  # TimeoutError is an OSError
+        screen.fail(name, error)
+        return {}
     screen.say(name, numbers)
     return numbers
 

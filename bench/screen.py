@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Self
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 
@@ -28,6 +29,10 @@ class Screen:
     def say(self, what: str, numbers: Mapping[str, float]) -> None:
         """A result, as soon as it is there."""
         self._progress.console.print(f"{what}: " + ", ".join(f"{name} {number:,.1f}" for name, number in numbers.items()))
+
+    def fail(self, what: str, error: Exception) -> None:
+        """Why there is no result."""
+        self._progress.console.print(f"[red]{what} failed:[/red] {type(error).__name__}: {escape(str(error))}")
 
     @contextmanager
     def step(self, what: str, total: float) -> Iterator[Callable[[float], None]]:

@@ -13,7 +13,7 @@ import pytest
 from bench import orders, results
 from bench.latency import percentile
 
-SMALL = ("--events", "3000", "--seconds", "6", "--hops", "3", "--only", "produced,limit,drain,reactor,dirty,latency,hop")
+SMALL = ("--events", "3000", "--seconds", "3", "--hops", "3", "--only", "produced,limit,drain,reactor,dirty,latency,hop")
 
 
 @pytest.mark.slow
