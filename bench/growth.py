@@ -13,7 +13,7 @@ import duckdb
 from bench import orders, topics
 from bench.ground import Ground
 from bench.hops import DAILY, hop, hop_numbers, hopped
-from bench.installation import Installation, append, installation
+from bench.installation import DEBOUNCE, Installation, append, installation
 from bench.latency import percentile
 from bench.resident import Resident
 from bench.screen import Screen
@@ -69,7 +69,7 @@ def snapshots(ground: Ground, marks: list[int], screen: Screen) -> Mapping[str, 
     """At each number of snapshots: how fast plain DuckDB commits one row, and Reactor's runs and hops."""
     topic, found = f"aged-{time.time_ns()}", {}
     asyncio.run(topics.make(ground.bootstrap_servers, topic, partitions=1))
-    with installation(ground, "aged", {"orders.sql": append(topic, "orders", "debounce 0s"), "daily.sql": DAILY}) as installed:
+    with installation(ground, "aged", {"orders.sql": append(topic), "daily.sql": DAILY}, DEBOUNCE.format(seconds=0)) as installed:
         for mark in marks:
             with screen.step(f"{mark:,} snapshots", mark) as advance:
                 plain_ms = _aged(installed, mark, advance)

@@ -14,7 +14,7 @@ import asyncpg
 
 from bench import orders, topics
 from bench.ground import Ground
-from bench.installation import Installation, append, installation
+from bench.installation import DEBOUNCE, Installation, append, installation
 from bench.latency import percentile
 from bench.screen import Screen
 
@@ -47,8 +47,8 @@ def hop(ground: Ground, count: int, screen: Screen, more: Mapping[str, str] | No
     """p50 and p99 of so many hops in milliseconds. `more`: scripts that stand beside."""
     topic = f"hops-{time.time_ns()}"
     asyncio.run(topics.make(ground.bootstrap_servers, topic, partitions=1))
-    scripts = {"orders.sql": append(topic, "orders", "debounce 0s"), "daily.sql": DAILY, **(more or {})}
-    with installation(ground, "hops", scripts) as installed, installed.serve() as served:
+    scripts = {"orders.sql": append(topic), "daily.sql": DAILY, **(more or {})}
+    with installation(ground, "hops", scripts, DEBOUNCE.format(seconds=0)) as installed, installed.serve() as served:
         served.wait_until_said("source_assigned", source=f"kafka://main/{topic}")
         with screen.step("hops of the cascade", count) as advance:
             asyncio.run(hopped(installed, topic, count + WARM_HOPS, advance))

@@ -39,19 +39,25 @@ group_id = "{group}"
 kind = "kafka"
 topic = "{group}-events"
 """
+DEBOUNCE = """
+[debounce]
+quiet_seconds = {seconds}
+wait_max_seconds = {seconds}
+"""
+"""A slice is due so long after its first event, if it is not due at once by `rows_max`."""
 BATCH = f"""\
 -- pipeline
 -- on kafka://{{topic}}
 -- batch {', '.join(f'{name} {kind}' for name, kind in COLUMNS.items())}
 -- partitioned daily event_time=$.ordered_at
 -- materialize ducklake://main/{{table}} append
-{{more}}SELECT {', '.join(COLUMNS)} FROM batch
+SELECT {', '.join(COLUMNS)} FROM batch
 """
 
 
-def append(topic: str, table: str = "orders", *more: str) -> str:
-    """A script that appends a topic to a table, with more header lines."""
-    return BATCH.format(topic=topic, table=table, more="".join(f"-- {line}\n" for line in more))
+def append(topic: str, table: str = "orders") -> str:
+    """A script that appends a topic to a table."""
+    return BATCH.format(topic=topic, table=table)
 
 
 @dataclass(slots=True)
@@ -71,7 +77,7 @@ class Installation:
     @contextmanager
     def serve(self) -> Iterator[Served]:
         """A replica, ready; stopped in order, or killed if that fails."""
-        served = Served(self.folder, self.folder.parent / f"{self.folder.name}.log", {})
+        served = Served(self.folder, self.folder.parent / f"{self.folder.name}.log", {}, ("--strict",))
         try:
             served.wait_until_ready()
             yield served
@@ -138,7 +144,7 @@ class Installation:
 
 @contextmanager
 def installation(ground: Ground, name: str, scripts: Mapping[str, str], settings: str = "") -> Iterator[Installation]:
-    """With these scripts (path → text), on an empty database and lake."""
+    """With these scripts (path → text) and more settings, on an empty database and lake."""
     with ground.database(name) as url:
         folder, group = ground.new_folder(name), f"{name}-{uuid.uuid4().hex[:8]}"
         text = SETTINGS.format(url=url, bootstrap_servers=ground.bootstrap_servers, group=group)

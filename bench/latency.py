@@ -16,7 +16,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from bench import topics
 from bench.ground import Ground
-from bench.installation import Installation, append, installation
+from bench.installation import DEBOUNCE, Installation, append, installation
 from bench.resident import Resident
 from bench.screen import Screen
 from tests.parts.waiting import until
@@ -43,8 +43,7 @@ def latency(ground: Ground, seconds: float, screen: Screen) -> dict[str, float]:
     """p50 and p99 in milliseconds, over runs; and the memory meanwhile."""
     topic = f"latency-{time.time_ns()}"
     asyncio.run(topics.make(ground.bootstrap_servers, topic))
-    script = append(topic, "orders", f"debounce {DEBOUNCE_SECONDS * 1000:.0f}ms max={DEBOUNCE_SECONDS * 1000:.0f}ms")
-    with installation(ground, "latency", {"orders.sql": script}) as installed:
+    with installation(ground, "latency", {"orders.sql": append(topic)}, DEBOUNCE.format(seconds=DEBOUNCE_SECONDS)) as installed:
         asyncio.run(topics.make(ground.bootstrap_servers, installed.events, partitions=1))
         return _under_load(installed, topic, seconds, screen)
 
