@@ -14,6 +14,10 @@ One file for each group of verbs, and in it thin functions that typer reads: the
 problem+json on stderr. An error says where, why, and what to do next. Who looks only migrates nothing and writes nothing. `check`, `compile`,
 `config`, `graph`, `init`, `list` and `show` need no database.
 
+*Why.* `explain` gathers facts and hands them to `reasons`, which is pure: one word, one sentence and one next step for each fact. What is waited for
+it knows from the decision log beside the positions, so it needs no running service; a position that does not fit its log is judged by the same
+`core.examination` that halts a replica.
+
 *Failure.* Errors of the house become exit codes at the very border (`failures`): 0 done, 1 failed or forbidden by the state, 2 usage, settings,
 script, 3 a dependency does not answer, 4 timeout or cancelled, 130 Ctrl-C. The first Ctrl-C ends in order, the second at once.
 

@@ -130,7 +130,7 @@ def _shown(about: Mapping[str, object], reasons: Sequence[Reason], decisions: Se
     head = " ".join(dict.fromkeys(str(value) for name, value in about.items() if value is not None and name != "kind"))
     parts: list[RenderableType] = [Text(printable(head), style="bold")]
     for reason in reasons:
-        parts.append(Text.assemble("", (reason.word, "bold"), printable(f"  {reason.about}: {reason.sentence}" if reason.about else f"  {reason.sentence}")))
+        parts.append(Text.assemble((reason.word, "bold"), printable(f"  {reason.about}: {reason.sentence}" if reason.about else f"  {reason.sentence}")))
         parts += [Text(printable(f"    {reason.next_step}"), style="dim")] if reason.next_step else []
     return Group(*parts, "", shown_decisions(decisions)) if decisions else Group(*parts)
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from reactor.cli.answers import counted, seen_at
 from reactor.cli.positions import PositionLine
 from reactor.cli.subject import Subject
-from reactor.domain.decisions import SKIP_REASONS
+from reactor.domain.decisions import meaning_of
 from reactor.domain.spans import UNROUTED
 from reactor.state.decisions import DecisionRecord, WaitingSlice
 from reactor.state.listing import Gap, MaterializedPartition, RunRecord, RunSummary
@@ -66,7 +66,7 @@ def of_script(subject: Subject) -> Iterator[Reason]:
         yield Reason("by_hand", subject.path, "Nothing fires the script: it has no `on` line, and no edge comes from its body.",
                      f"Run it by hand: `reactor run {subject.path}`, or name what fires it by an `on` line.")
     if subject.script is not None:
-        yield from (Reason("muted", uri, *SKIP_REASONS["muted"]) for uri in sorted(subject.script.muted))
+        yield from (Reason("muted", uri, *meaning_of("muted")) for uri in sorted(subject.script.muted))
 
 
 # ---------------------------------------------------------------------------------------------------------------- of the state
@@ -161,7 +161,7 @@ def _of_skips(decisions: Iterable[DecisionRecord]) -> Iterator[Reason]:
     for decision in (d for d in decisions if d.outcome == "skipped"):
         found.setdefault((decision.reason, decision.asset), []).append(decision)
     for (word, asset), skipped in found.items():
-        meaning = SKIP_REASONS[word]
+        meaning = meaning_of(word)
         newest = f" {counted(len(skipped), 'event')}, the newest {skipped[0].event_id} at {seen_at(skipped[0].decided_at)}."
         yield Reason(word, asset or "", meaning.sentence + newest, meaning.next_step)
 
@@ -204,7 +204,7 @@ def of_decision(decision: DecisionRecord, now: datetime) -> Reason:
     """What became of an event for one script and slice."""
     about = f"{decision.script} {decision.partition}".rstrip()
     if decision.outcome == "skipped":
-        return Reason(decision.reason, about, *SKIP_REASONS[decision.reason])
+        return Reason(decision.reason, about, *meaning_of(decision.reason))
     if decision.outcome == "joined":
         return Reason("joined", about, f"It is in, and waits for the other inputs: {decision.inputs_in} of {decision.inputs_needed}.")
     if decision.run_id is None:

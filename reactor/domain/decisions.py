@@ -80,5 +80,10 @@ SKIP_REASONS: Final[Mapping[str, Meaning]] = MappingProxyType({
 })
 """Every word that a skipped event may have (conventions 11)."""
 
+def meaning_of(reason: str) -> Meaning:
+    """Of a word that a newer version has written nothing is known but the word."""
+    return SKIP_REASONS.get(reason, Meaning(f"The event was skipped: {reason}.", "The documentation of the version that wrote it says more."))
+
+
 ROUTER_SKIPS: Final = ("cycle", "chain", "fan_out", "before_start", "expired", "no_cascade", "unchanged", "muted")
 """Those that the router gives to an update of an asset."""

@@ -7,5 +7,6 @@ not come is asked for until it does (`executor`, after `commit.md` 6). *Bounds.*
 (the engine detaches or pauses); answers have a queue of their own, bounded by the number of effects that are out, and are taken first.
 *Failure.* An outage of PostgreSQL, the lake or a source is waited out where it happened, with backoff; nothing is given up and no run
 fails by it. A task that ends for another reason ends the service (`supervision`): a restart alone repairs.
+*Told.* What the engine decided of each event goes to the decision log (`deciding`), beside the hot path; nothing depends on it.
 *Stop.* Intake first, then running runs for `drain_seconds`, then floors are settled, then all is closed; the rest is done again.
 """

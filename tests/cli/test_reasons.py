@@ -94,6 +94,10 @@ def test_each_reason_of_a_skip_is_explained(facts: Facts, word: str) -> None:
     assert of_decision(skipped[0], NOW).word == word
 
 
+def test_a_word_of_a_newer_version_is_said_as_it_is(facts: Facts) -> None:
+    assert "skipped: eclipse." in words(replace(facts, decisions=[decision("skipped", "eclipse")]))["eclipse"].sentence
+
+
 @pytest.mark.parametrize(("slice_", "word", "part"), [
     (waiting(due_at=NOW + timedelta(seconds=3)), "gathers", "(40 offsets) until 2026-06-20T10:00:03Z"),
     (waiting(), "due", "due since 2026-06-20T09:59:59Z (40 offsets)"),
