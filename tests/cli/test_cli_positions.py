@@ -109,12 +109,16 @@ def test_lag_and_blocked_slices_and_moves(reactor: Reactor, filled: tuple[Path, 
     assert (nothing.exit_code, "positions list" in nothing.err) == (1, True)
 
 
-def test_a_position_beyond_its_log_says_what_to_do(reactor: Reactor, filled: tuple[Path, str]) -> None:
-    folder, name = filled
-    in_state(folder, start((ORDERS, f"kafka://main/{name}", "0", 9), (ORDERS, f"kafka://main/{name}", "1", 3)))
-    beyond, at_end = reactor("positions", "list", ORDERS, "--json", "--project", folder).data["positions"]
-    assert at_end["halted"] is None
-    assert "beyond the log end 5" in beyond["halted"]
+def test_a_position_beyond_its_log_says_what_to_do(reactor: Reactor, tmp_path: Path, database: str, embedded_broker: str) -> None:
+    name = f"beyond-{uuid4().hex[:8]}"
+    asyncio.run(fill(embedded_broker, name, [2]))
+    folder = project_at(tmp_path / "project", database, {"orders.sql": READS_BATCH.replace("kafka://orders", f"kafka://{name}")})
+    settings = folder / "reactor.toml"
+    settings.write_text(settings.read_text().replace("127.0.0.1:1", embedded_broker))
+    in_state(folder, start((ORDERS, f"kafka://main/{name}", "0", 9), (ORDERS, "outbox://prod", "", 0)))
+    beyond, own = reactor("positions", "list", ORDERS, "--json", "--project", folder).data["positions"]
+    assert own["halted"] is None
+    assert "position 9 is beyond the log end" in beyond["halted"]
     assert f"positions reset {ORDERS}" in beyond["halted"]
     assert "halted: " in reactor("positions", "list", "--project", folder).out
     reasons = {r["word"]: r for r in reactor("explain", ORDERS, "--json", "--project", folder).data["reasons"]}
