@@ -1,17 +1,23 @@
 """Each event, and each open slice of a stream, is decided once for each who listens; the run that takes it names the same decision."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from reactor.core.decisions import of_run
+from reactor.core import reading
+from reactor.core.decisions import Waiting, of_run
 from reactor.core.effects import Decided, Feed
+from reactor.core.lanes import Lane
+from reactor.core.ledger import Ledger
 from reactor.domain.decisions import ROUTER_SKIPS, SKIP_REASONS, Decision
 from reactor.domain.events import AssetUpdated, RunRequested
-from reactor.domain.scripts import Body, Debounce, Edge, Header, Materialize, Partitioning, Script, ScriptPath
+from reactor.domain.scripts import Body, Debounce, Edge, Header, Materialize, Partitioning, Retry, Script, ScriptPath
 from reactor.domain.spans import Piece, SourcePartition, Span, inbox_of
-from tests.core.driver import OUTBOX, Driver, end_badly, update
+from tests.core.driver import OUTBOX, Driver, end_badly, end_well, update
 
 SRC, READ = "ducklake://main/src", "ducklake://main/read"
 TOPIC = SourcePartition("kafka://main/orders", "0")
@@ -126,3 +132,51 @@ def test_a_run_by_hand_is_an_event_like_any() -> None:
     driver.run_until(2.0)
     assert [(d.event_id, d.asset, d.outcome) for d in decisions(driver)] == [("r", None, "dispatched")]
     assert OUTBOX.source_partition not in {d.source_partition for d in decisions(driver)}
+
+
+# ---------------------------------------------------------------------------------------------------------------- whatever comes
+
+SECONDS = st.integers(0, 40).map(lambda n: n / 4)
+STEPS = st.lists(st.tuples(SECONDS, st.sampled_from("abc"), st.booleans()), min_size=1, max_size=25)
+ENDS = st.lists(st.booleans(), max_size=6)
+
+
+def lived(steps: Sequence[tuple[float, str, bool]], ends: Sequence[bool], run_seconds: float) -> Driver:
+    """Records and events for several slices, runs that fail now and then, until nothing waits any more."""
+    left = iter(ends)
+    driver = Driver(
+        [append(), fired("a.py", Header(partitioned=Partitioning("dynamic", key=("k",)), retry=Retry(9)))], {SRC: Partitioning("dynamic", key=("k",))},
+        run_seconds=run_seconds, ends=lambda started: (end_well if next(left, True) or started.run.last_attempt else end_badly)(started))
+    driver.assign(KAFKA)
+    lo = 0
+    for n, (at, slice_, is_event) in enumerate(sorted(steps)):
+        if is_event:
+            driver.update_at(at, update(f"e{n}", partition=slice_))
+        else:
+            driver.at(at, lambda lo=lo, slice_=slice_: driver.engine.offer(KAFKA, records(driver, lo, lo + 10, slice_), driver.now))  # type: ignore[misc]
+            lo += 10
+    driver.run_until(200.0)
+    return driver
+
+
+def decided_and_taken(driver: Driver) -> tuple[set[object], set[object]]:
+    return {d.key for d in decisions(driver)}, {d.key for s in driver.started for d in of_run(s.run)}
+
+
+@given(STEPS, ENDS, st.sampled_from([0.0, 0.5, 3.0]))
+def test_runs_take_what_was_decided_and_all_of_it(steps: Sequence[tuple[float, str, bool]], ends: Sequence[bool], run_seconds: float) -> None:
+    driver = lived(steps, ends, run_seconds)
+    decided, taken = decided_and_taken(driver)
+    assert decided == taken
+    assert {d.event_id for d in decisions(driver)} - {None} == {f"e{n}" for n, (_, _, is_event) in enumerate(sorted(steps)) if is_event}
+
+
+def told_apart(lane: Lane, ledger: Ledger, d: str) -> Waiting:
+    return Waiting(lane.consumer, lane.script.path, ledger.key.source_partition, d, ledger.open[d][-1].lo, lane.debouncer.due_at(d))
+
+
+def test_a_log_that_tells_each_span_apart_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: a decision begins at its own span, so what folds into an open slice is never found again with its run."""
+    monkeypatch.setattr(reading, "_waiting", told_apart)
+    with pytest.raises(AssertionError):
+        test_runs_take_what_was_decided_and_all_of_it()
