@@ -59,9 +59,9 @@ def test_a_missing_module_names_the_fix(reactor: Reactor, online: Online, venv: 
             named(folder, python)
         said = reactor("run", "needs.py", "--project", folder, "--json")
         assert said.exit_code == 1
-        assert "no module `nonesuch`" in said.problem["detail"]
-        assert f"{python} -m pip install nonesuch" in said.problem["detail"]
-        assert "[runners.python] interpreter" in said.problem["detail"]
+        assert "no module `nonesuch`" in said.data["error"]
+        assert f"{python} -m pip install nonesuch" in said.data["error"]
+        assert "[runners.python] interpreter" in said.data["error"]
 
 
 def test_modules_of_reactor_are_no_modules_of_a_program(reactor: Reactor, online: Online) -> None:
@@ -77,4 +77,4 @@ def test_an_interpreter_that_is_not_there_is_said(reactor: Reactor, online: Onli
     named(folder, "no/such/python")
     said = reactor("run", "needs.py", "--project", folder, "--json")
     assert said.exit_code == 1
-    assert "[runners.python]" in said.problem["detail"]
+    assert "[runners.python]" in said.data["error"]
