@@ -141,7 +141,7 @@ EVENTS: Mapping[str, str] = MappingProxyType({
     "no_script": "There is nothing to run.",
     "signal_received": "Somebody asks it to stop.",
     "start_waits": "The start waits for a part that is away.",
-    "state_away": "PostgreSQL does not answer; it is asked on.",
+    "state_away": "PostgreSQL does not answer, or a lake that is needed to know what a commit has left; it is asked on.",
     "source_away": "A source does not answer; it is asked on.",
     "source_halted": "A source partition is not read before somebody has decided.",
     "publisher_away": "A publisher cannot send; it goes on later.",
