@@ -7,6 +7,7 @@ and the folders of lakes. A link is followed only to a file inside the project, 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,9 @@ FOLDERS_LEFT_OUT: Final = frozenset({"node_modules", "__pycache__"})
 ENVIRONMENT_MARK: Final = "pyvenv.cfg"
 """The file by which a folder is known as a Python environment."""
 BUILTIN_RUNNERS: Final = frozenset({"python", "shell"})
+PLAIN_TYPES: Final = frozenset({"BOOLEAN", "INTEGER", "BIGINT", "DOUBLE", "VARCHAR", "JSON", "UUID", "DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ"})
+"""Types that payloads certainly have, so that most projects are checked without DuckDB."""
+PLAIN_DECIMAL: Final = re.compile(r"DECIMAL\((1\d|[1-9]), ?\d\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +105,19 @@ def open_project(
     names = names_of(loaded.settings)
     warnings = list(loaded.warnings)
     files = {**_read(folder, names, _lake_folders(loaded.settings), warnings), **(instead or {})}
-    checked = check_project(files, names)
+    checked = check_project(files, names, undecodable=undecodable)
     scripts = [script for path, script in checked.scripts.items() if path not in checked.inactive]
     producers = {s.managed.asset: s.header.partitioned for s in checked.scripts.values() if s.managed}
     return Opened(Project(folder, loaded.settings, scripts, producers), loaded, files, checked, tuple(warnings))
+
+
+def undecodable(type_: str) -> str | None:
+    """Why no column of a payload can have this type, None if it can. Raises nothing."""
+    if type_.upper().removesuffix("[]") in PLAIN_TYPES or PLAIN_DECIMAL.fullmatch(type_.upper()):
+        return None
+    from reactor.lake.decoding.types import decodable  # noqa: PLC0415 - DuckDB is loaded only where a type needs it
+
+    return decodable(type_)
 
 
 def names_of(settings: Settings) -> ProjectNames:

@@ -112,6 +112,10 @@ class Telemetry:
 
 LIBRARIES = ("aiokafka", "asyncio")
 """Whose warnings are of use, and whose information is not."""
+SAID_BY_US = frozenset({
+    "Topic %s not found in cluster metadata", "No partition metadata for topic %s", "No partition metadata for topic %r",
+})  # fmt: skip
+"""What libraries say of a topic that is not there yet: the source says so, once and in words that help."""
 REPEAT_SECONDS = 30.0
 EVENTS: Mapping[str, str] = MappingProxyType({
     "service_started": "The process is there; where its health is asked.",
@@ -210,6 +214,8 @@ class Calm(logging.Filter):
         """Whether it is said."""
         if record.name.partition(".")[0] not in LIBRARIES:
             return True
+        if record.msg in SAID_BY_US:
+            return False
         key = (record.name, str(record.msg))
         passes = record.created - self._passed_at.get(key, 0.0) >= REPEAT_SECONDS
         if passes:

@@ -24,7 +24,7 @@ from anyio import to_thread
 from connectors.kafka.client import KafkaConnection
 from connectors.kafka.logs import Logs
 from connectors.kafka.source import KafkaSource
-from connectors.publishers.kafka import KafkaPublisher
+from connectors.publishers.kafka import Guarantee, KafkaPublisher
 from reactor import __version__
 from reactor.core.effects import StartRun
 from reactor.core.engine import Engine
@@ -154,6 +154,7 @@ class Parts:
     clock: WallClock
     telemetry: Telemetry
     publishers: list[Publisher] = field(default_factory=list)
+    sources: list[KafkaSource] = field(default_factory=list)
 
 
 KERNELS: Final = ("reactor.lake.decoding.scanner", "reactor.lake.decoding.digits", "reactor.lake.decoding.instants", "connectors.kafka.walk")
@@ -186,6 +187,8 @@ async def opened_service(
         finally:
             for publisher in parts.publishers:
                 await publisher.close()
+            for source in parts.sources:  # runs read by it until they end, after its group was left
+                await source.close()
             await to_thread.run_sync(lake.close)
 
 
@@ -276,7 +279,9 @@ def _source(parts: Parts, cluster: str, group: str, topics: Collection[str]) -> 
     if parts.instead.source is not None:
         return parts.instead.source(cluster, group, topics)
     connection = kafka_connection(parts.project, cluster)
-    return KafkaSource(connection, group, topics, clock=parts.clock, replica_id=parts.project.settings.replica_id)
+    source = KafkaSource(connection, group, topics, clock=parts.clock, replica_id=parts.project.settings.replica_id)
+    parts.sources.append(source)
+    return source
 
 
 def _topics(scripts: Sequence[Script]) -> Mapping[tuple[str, str], set[str]]:
@@ -311,7 +316,7 @@ def _publishers(parts: Parts) -> Sequence[Publishing]:
         cluster = p.cluster or next(iter(settings.kafka), "")
         publisher = KafkaPublisher(
             f"{settings.installation}-{settings.workspace}-{name}", kafka_connection(parts.project, cluster), topic=p.topic,
-            transactional=not settings.kafka[cluster].embedded,
+            best=Guarantee.ACKNOWLEDGED if settings.kafka[cluster].embedded else Guarantee.TRANSACTIONAL,
         )
         parts.publishers.append(publisher)
         parts.telemetry.know_publisher(name)

@@ -21,3 +21,9 @@ def test_a_library_that_repeats_itself_is_heard_now_and_then() -> None:
 def test_what_reactor_says_is_always_heard() -> None:
     calm = Calm()
     assert all(calm.filter(record("reactor.runtime.loop", "again", 1000.0)) for _ in range(5))
+
+
+def test_what_the_source_says_better_is_not_said_twice() -> None:
+    calm = Calm()
+    assert not calm.filter(record("aiokafka.cluster", "Topic %s not found in cluster metadata", 1000.0, "orders"))
+    assert calm.filter(record("aiokafka.cluster", "Topic %s is not authorized for this client", 1000.0, "orders"))

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import anyio
 from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.offset import OffsetRequest
@@ -86,7 +87,8 @@ class Logs:
                 try:
                     await client.bootstrap()
                 except BaseException:
-                    await client.close()
+                    with anyio.CancelScope(shield=True):
+                        await client.close()
                     raise
                 self._client = client
             return self._client

@@ -211,7 +211,10 @@ class Membership(ConsumerRebalanceListener):
         if any(consumer.partitions_for_topic(topic) is None for topic in self.group.topics - report.absent):
             hooks.client_of(consumer).force_metadata_update()  # made a moment ago: sooner than by the next turn of the clock
         absent = ", ".join(sorted(report.absent))
-        self.trouble = f"Kafka cluster {self.connection.cluster} has no topic {absent} yet; waiting for it." if absent else ""
+        trouble = f"Kafka cluster {self.connection.cluster} has no topic {absent} yet; waiting for it." if absent else ""
+        if trouble and trouble != self.trouble:
+            log.warning(trouble, extra={"event": "source_away", "source": f"kafka://{self.connection.cluster}"})
+        self.trouble = trouble
         return report.bounds
 
     async def _start_new(self, bounds: Mapping[TopicPartition, LogBounds]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+import anyio
 from aiokafka.structs import TopicPartition
 
 from connectors.kafka.client import KafkaConnection
@@ -48,7 +49,7 @@ class Readers:
                 try:
                     spans = await self._read(reader, partition, hi, size_bytes_max)
                 except BaseException:
-                    await reader.close()
+                    await _close(reader)
                     raise
             finally:
                 self._busy -= 1
@@ -68,7 +69,7 @@ class Readers:
             reader.consumer.assign([partition])
             reader.start(partition, lo)
         except BaseException:
-            await reader.close()
+            await _close(reader)
             raise
         return reader
 
@@ -110,6 +111,12 @@ class Readers:
         """Close all that are idle; a read under way closes its own when it is cancelled."""
         while self._idle:
             await self._idle.popitem()[1].reader.close()
+
+
+async def _close(reader: SpanReader) -> None:
+    """Of a read that failed or was cancelled: what is cut off on the way would be reported as left open."""
+    with anyio.CancelScope(shield=True):
+        await reader.close()
 
 
 def _below(span: RawSpan, hi: int) -> RawSpan:

@@ -48,14 +48,13 @@ class KafkaPublisher:
     """Publishes CloudEvents in binary mode, at least once, first appearances in order.
 
     One transaction a call, under a `transactional.id` made of `name`: a publisher that slept and wakes after another took its lease over is
-    fenced by the broker. The name must therefore be one publisher's alone in the whole cluster. A broker without transactions gets each
+    fenced by the broker. `best`: what is tried first; a broker that is known to have less is not asked for more. The name must therefore be one publisher's alone in the whole cluster. A broker without transactions gets each
     event after it has acknowledged the one before, from an idempotent producer if it knows them. `acks=all` in every case.
     """
 
-    def __init__(self, name: str, connection: KafkaConnection, *, topic: str = TOPIC, transactional: bool = True) -> None:
+    def __init__(self, name: str, connection: KafkaConnection, *, topic: str = TOPIC, best: Guarantee = Guarantee.TRANSACTIONAL) -> None:
         self._transactional_id, self._connection, self._topic = f"reactor-publisher-{name}", connection, topic
-        self._best = Guarantee.TRANSACTIONAL if transactional else Guarantee.IDEMPOTENT
-        self._guarantee = self._best
+        self._best = self._guarantee = best
         self._producer: AIOKafkaProducer | None = None
         self._one_at_a_time = asyncio.Lock()
 
@@ -101,14 +100,13 @@ class KafkaPublisher:
         """The producer, started with the best that the broker offers."""
         if self._producer is not None:
             return self._producer
-        try:
-            return await self._start(self._best)
-        except NOT_OFFERED as error:
-            log.info("%s offers no %s producer: %s", self._connection.bootstrap_servers, self._best.value, error)
-        try:
-            return await self._start(Guarantee.IDEMPOTENT)
-        except NOT_OFFERED:
-            return await self._start(Guarantee.ACKNOWLEDGED)
+        guarantees = list(Guarantee)
+        for guarantee in guarantees[guarantees.index(self._best) : -1]:
+            try:
+                return await self._start(guarantee)
+            except NOT_OFFERED as error:
+                log.info("%s offers no %s producer: %s", self._connection.bootstrap_servers, guarantee.value, error)
+        return await self._start(Guarantee.ACKNOWLEDGED)
 
     async def _start(self, guarantee: Guarantee) -> AIOKafkaProducer:
         options: Mapping[Guarantee, dict[str, Any]] = {

@@ -235,7 +235,7 @@ class Run(Section):
     """Seconds that running runs have to end when the service stops; the rest is done again. Below the 120 s that Kubernetes is told to wait."""
 
     skip_unchanged: bool = True
-    """Whether a run is skipped whose upstream tables have not changed since it last completed. On by default: it would write the same rows."""
+    """Whether a replace by the very rows that are there writes nothing, so that nobody downstream is fired. On by default."""
 
 
 class Token(Section):
@@ -267,7 +267,7 @@ class Http(Section):
     host: Text = "127.0.0.1"
     """Address to listen on. This machine alone by default; another one needs `tokens` or `oidc`."""
 
-    port: Port = 8080
+    port: Port = Field(default=8080, json_schema_extra=LATER)
     """Port of the API and the console. Where it is not set and 8080 is taken, the next free one."""
 
     health_port: Port = 8081

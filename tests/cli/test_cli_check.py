@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import DAILY, NUMBERS, REFUSED, WAITING, Reactor
+from reactor.lake.decoding.types import decodable
+from reactor.project import PLAIN_TYPES, undecodable
+from tests.cli.conftest import DAILY, NUMBERS, REFUSED, WAITING, Reactor, project_at
 
 Offline = Callable[[Mapping[str, str]], Path]
 WARNED = "-- materialize ducklake://main/warned\n-- materialize ducklake://main/other\nSELECT 1 AS n\n"
@@ -120,3 +122,19 @@ def test_init_overwrites_nothing(reactor: Reactor, tmp_path: Path) -> None:
 def test_init_where_nothing_can_be_written(reactor: Reactor, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     assert reactor("init", tmp_path / "file" / "shop").exit_code == 2
+
+
+def test_a_type_that_no_payload_can_have_is_refused_where_it_stands(tmp_path: Path, reactor: Reactor) -> None:
+    text = "-- on kafka://main/in\n-- batch a DECIMAL(12,2), b BLOB\n-- materialize ducklake://main/t append\nSELECT a FROM batch\n"
+    said = reactor("check", "--project", project_at(tmp_path / "project", None, {"t.sql": text}))
+    assert (said.exit_code, "t.sql:2:" in said.out + said.err, "JSON has no bytes" in said.out + said.err) == (2, True, True)
+
+
+@pytest.mark.parametrize("type_", sorted(PLAIN_TYPES | {"DECIMAL(12,2)", "DECIMAL(9, 9)", "BIGINT[]", "STRUCT(x INTEGER)"}))
+def test_what_is_taken_for_plain_can_be_decoded(type_: str) -> None:
+    assert (undecodable(type_), decodable(type_)) == (None, None)
+
+
+@pytest.mark.parametrize("type_", ["DECIMAL(50,2)", "BLOB", "BLOB[]", "NOTHING"])
+def test_others_are_asked_about(type_: str) -> None:
+    assert undecodable(type_) == decodable(type_) is not None

@@ -1,6 +1,7 @@
 """The Kafka publisher against a real Apache Kafka and the embedded broker."""
 
 import json
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
@@ -22,8 +23,8 @@ def events(*ids: int) -> list[dict[str, object]]:
 
 
 @asynccontextmanager
-async def publishing(bootstrap_servers: str, topic: str, name: str, *, transactional: bool = True) -> AsyncIterator[KafkaPublisher]:
-    publisher = KafkaPublisher(name, KafkaConnection("main", bootstrap_servers), topic=topic, transactional=transactional)
+async def publishing(bootstrap_servers: str, topic: str, name: str, *, best: Guarantee = Guarantee.TRANSACTIONAL) -> AsyncIterator[KafkaPublisher]:
+    publisher = KafkaPublisher(name, KafkaConnection("main", bootstrap_servers), topic=topic, best=best)
     try:
         yield publisher
     finally:
@@ -72,7 +73,7 @@ async def test_one_that_slept_is_fenced(kafka_bootstrap: str, topic: Callable[[s
 
 async def test_without_transactions_order_is_kept_all_the_same(kafka_bootstrap: str, topic: Callable[[str], str]) -> None:
     name = topic("updated")
-    async with publishing(kafka_bootstrap, name, name, transactional=False) as publisher:
+    async with publishing(kafka_bootstrap, name, name, best=Guarantee.IDEMPOTENT) as publisher:
         await publisher.publish(events(1, 2, 3))
         assert publisher._guarantee is Guarantee.IDEMPOTENT
     assert ids(await received(kafka_bootstrap, name, 3)) == [1, 2, 3]
@@ -84,6 +85,12 @@ async def test_the_embedded_broker_gets_them_one_by_one(embedded_broker: str) ->
         await publisher.publish(events(3))
         assert publisher._guarantee is Guarantee.ACKNOWLEDGED
     assert ids(await received(embedded_broker, "publisher-updated", 3)) == [1, 2, 3]
+
+
+async def test_a_broker_that_is_known_to_have_less_is_not_asked_for_more(embedded_broker: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with publishing(embedded_broker, "publisher-quiet", "p", best=Guarantee.ACKNOWLEDGED) as publisher:
+        await publisher.publish(events(1))
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 async def test_a_broker_that_is_away_is_an_outage_that_says_where() -> None:
