@@ -41,7 +41,9 @@ class Served:
         return [line for line in lines if line["event"] == event and fields.items() <= line.items()]
 
     def wrong_lines(self) -> list[str]:
-        """What it has written that no line of the log may be. The last line of one that was killed may be cut."""
+        """What it has written that no line of the log may be. The last line of one that was killed may be cut; one that failed tells why, in words."""
+        if self.process.returncode not in {0, -signal.SIGKILL}:
+            return []
         return wrong_lines(self.log().split("\n")[:-1])
 
     def wait_until_said(self, event: str, seconds: float = READY_SECONDS, **fields: str) -> dict[str, Any]:
