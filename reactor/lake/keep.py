@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 from reactor.domain.runs import RunId
 from reactor.errors import Outage, UsageError
@@ -62,7 +63,8 @@ class Keep:
         self._prove()
 
     def _prove(self) -> None:
-        probe, link = self._lake / f".reactor-probe-{os.getpid()}", self._folder / f".reactor-probe-{os.getpid()}"
+        name = f".reactor-probe-{uuid4()}"  # in containers all have one pid, and one that was killed leaves its files
+        probe, link = self._lake / name, self._folder / name
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             probe.touch()
@@ -104,8 +106,9 @@ class Keep:
             target = self._lake / lost[name]
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
-                if not target.exists():
-                    os.link(kept.folder / lost[name], target)
+                os.link(kept.folder / lost[name], target)
+            except FileExistsError:
+                continue  # another replica was first
             except OSError as error:
                 raise Outage(f"{target} cannot be linked back: {error.strerror}", hint="make the lake's data path writable again") from error
         return len(wanted)
@@ -115,16 +118,18 @@ class Keep:
         shutil.rmtree(kept.folder, ignore_errors=True)
 
     def sweep(self, named: Named) -> int:
-        """Repair what crashes have left, and drop what is old enough; how many files were linked back."""
+        """Repair what crashes have left, and drop what is old enough; how many files were linked back. Raises `Outage`."""
         restored = 0
         for folder in sorted(self._folder.iterdir()):
-            if not folder.is_dir():
-                continue
-            files = tuple(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-            kept = Kept(folder, files)
-            restored += self.restore(kept, named)
-            if time.time() - folder.stat().st_mtime > KEEP_SECONDS:
-                self.drop(kept)
+            with suppress(FileNotFoundError):  # its replica lives, and has dropped it in this moment
+                restored += self._swept(folder, named) if folder.is_dir() else 0
+        return restored
+
+    def _swept(self, folder: Path, named: Named) -> int:
+        kept = Kept(folder, tuple(path.relative_to(folder) for path in folder.rglob("*") if path.is_file()))
+        restored = self.restore(kept, named)
+        if time.time() - folder.stat().st_mtime > KEEP_SECONDS:
+            self.drop(kept)
         return restored
 
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -228,3 +228,40 @@ def test_a_folder_that_cannot_be_written_now_is_waited_for(keep: Keep, tmp_path:
         with pytest.raises(Outage, match="linked back"):
             keep.restore(held, lambda names: names)
     assert keep.restore(held, lambda names: names) == 1
+
+
+def test_links_that_another_replica_drops_meanwhile_keep_nobody_from_its_start(keep: Keep, tmp_path: Path) -> None:
+    held = hold(keep)
+    (tmp_path / "lake" / "main" / "t" / NEW).unlink()
+
+    def named(_: Collection[str]) -> Collection[str]:
+        keep.drop(held)
+        return ()
+
+    assert keep.sweep(named) == 0
+
+
+def test_what_another_replica_has_linked_back_meanwhile_is_there(keep: Keep, tmp_path: Path) -> None:
+    held, file = hold(keep), tmp_path / "lake" / "main" / "t" / NEW
+    file.unlink()
+
+    def named(names: Collection[str]) -> Collection[str]:
+        os.link(held.folder / "main" / "t" / NEW, file)
+        return names
+
+    keep.restore(held, named)
+    assert file.read_text() == NEW
+
+
+def test_replicas_of_one_process_id_prove_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lake").mkdir()
+    link = os.link
+
+    def while_another_one_does(probe: Path, to: Path) -> None:
+        monkeypatch.setattr(os, "link", link)
+        link(probe, to)
+        Keep(tmp_path / "lake", tmp_path / "keep")
+
+    monkeypatch.setattr(os, "link", while_another_one_does)
+    Keep(tmp_path / "lake", tmp_path / "keep")
+    assert not list(tmp_path.rglob(".reactor-probe*"))
