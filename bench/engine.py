@@ -11,6 +11,7 @@ partition makes a run due by its rows; all asset partitions are open before the 
     100 open     1,000 assets, each of a topic of its own; spans come for 100 of them in turn, one asset partition each
     100 each     the same 1,000 assets, all at once, each with 100 open asset partitions: 100,000 in all
     ten readers  100 topics, each read by 10 assets: a span is decided ten times
+    cascade      each of the 1,000 assets is fired by the one before it; a span is one update, and starts one run at once
 
 Seconds are of the processor, and the best of some rounds counts: others may use the machine.
 """
@@ -25,15 +26,16 @@ import pstats
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from uuid import UUID
 
 from reactor.core.effects import Committed, Effect, Feed, Settle, Settled, StartRun
 from reactor.core.engine import Engine
 from reactor.core.lanes import Limits, routing_of
+from reactor.domain.events import AssetUpdated
 from reactor.domain.scripts import Body, Edge, Header, Materialize, Script, ScriptPath
-from reactor.domain.spans import Piece, Position, SourcePartition, Span, Token
+from reactor.domain.spans import Piece, Position, SourcePartition, Span, Token, outbox_of
 
 ASSETS = 1_000
 SPANS_PER_TURN = 32
@@ -49,14 +51,15 @@ class Load:
     topics: int
     readers: int
     partitions: int
+    cascade: bool = False
 
 
-LOADS = {"100 open": Load(100, 1, 1), "100 each": Load(1_000, 1, 100), "ten readers": Load(100, 10, 1)}
+LOADS = {"100 open": Load(100, 1, 1), "100 each": Load(1_000, 1, 100), "ten readers": Load(100, 10, 1), "cascade": Load(1_000, 1, 1, cascade=True)}
+OUTBOX = outbox_of("prod")
 
 
-def asset(number: int, topic: SourcePartition) -> Script:
+def asset(number: int, edge: Edge) -> Script:
     """Every second one appends, the others merge: a run takes all due slices, or one."""
-    edge = Edge("kafka", topic.source)
     header = Header(edges=(edge,), materialize=Materialize(f"ducklake://main/t{number}", "merge" if number % 2 else "append"))
     return Script(ScriptPath(f"{number}.sql"), "sql", str(number), header, Body(select="FROM batch", reads_batch=True), (edge,))
 
@@ -66,17 +69,18 @@ class Bench:
 
     def __init__(self, load: Load) -> None:
         topics = [SourcePartition(f"kafka://main/topic{n}", "0") for n in range(ASSETS // load.readers)]
-        scripts = [asset(n, topics[n // load.readers]) for n in range(ASSETS)]
+        updates = [Edge("asset", f"ducklake://main/t{(n or ASSETS) - 1}") for n in range(ASSETS)]
+        scripts = [asset(n, updates[n] if load.cascade else Edge("kafka", topics[n // load.readers].source)) for n in range(ASSETS)]
         self.routing = routing_of(scripts[0]).fingerprint
         self.load, self.feeds = load, [Feed("", topic) for topic in topics[: load.topics]]
         self.engine, self.now, self.runs = Engine(Limits(), "prod"), 1.0, 0
         self.engine.set_scripts(scripts, {})
-        for topic in topics:
-            feed = Feed("", topic)
+        for partition in (*topics, OUTBOX):
+            feed = Feed("", partition)
             self.engine.assigned(feed, {lane.consumer: Position(0, TOKEN, self.routing) for lane in self.engine.feeds.listeners(feed)}, self.now)
         self.carry_out(self.engine.tick(self.now))
-        self.source = self.spans()
-        self.take(load.topics * load.partitions)
+        self.source = self.updates() if load.cascade else self.spans()
+        self.take(0 if load.cascade else load.topics * load.partitions)
 
     def spans(self) -> Iterator[tuple[Feed, Span]]:
         """For ever, each topic in turn, and its asset partitions in turn."""
@@ -87,6 +91,12 @@ class Bench:
                 pieces = {self.routing: {partition: Piece(lo, lo + ROWS, ROWS, SIZE_BYTES, None)}}
                 yield feed, Span(feed.source_partition, lo, lo + ROWS, self.now, SIZE_BYTES, pieces)
             lo += ROWS
+
+    def updates(self) -> Iterator[tuple[Feed, Span]]:
+        """For ever, an update of each asset in turn."""
+        for offset in count():
+            event = AssetUpdated(offset, str(offset), f"ducklake://main/t{offset % ASSETS}", "", offset, "main", self.now)
+            yield Feed("", OUTBOX), Span(OUTBOX, offset, offset + 1, self.now, event.size_bytes, events=(event,))
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
         """Every run commits at once."""
@@ -100,10 +110,10 @@ class Bench:
             elif isinstance(effect, Settle):
                 waiting += self.engine.settled(Settled(effect.ticket, TOKEN, {}))
 
-    def take(self, count: int) -> float:
+    def take(self, spans: int) -> float:
         """Spans a second."""
-        seconds = 0.0
-        for _ in range(count // SPANS_PER_TURN):
+        seconds = 1e-9
+        for _ in range(spans // SPANS_PER_TURN):
             turn = list(islice(self.source, SPANS_PER_TURN))
             self.now += SPANS_PER_TURN / SPANS_PER_SECOND
             began = time.process_time()
@@ -113,7 +123,7 @@ class Bench:
             effects += self.engine.tick(self.now)
             self.carry_out(effects)
             seconds += time.process_time() - began
-        return count / seconds
+        return spans / seconds
 
 
 def measured(load: Load, spans: int, rounds: int) -> dict[str, int]:
@@ -130,14 +140,14 @@ def main() -> None:
     arguments.add_argument("--spans", type=int, default=200_000)
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--json", type=Path)
-    arguments.add_argument("--profile", action="store_true", help="where the time goes, instead")
+    arguments.add_argument("--profile", choices=LOADS, help="where the time of one load goes, instead")
     asked = arguments.parse_args()
     if asked.profile:
-        profile, bench = cProfile.Profile(), Bench(LOADS["100 open"])
+        profile, bench = cProfile.Profile(), Bench(LOADS[asked.profile])
         profile.runcall(bench.take, asked.spans)
         pstats.Stats(profile).sort_stats("tottime").print_stats(40)
         return
-    rows = {name: measured(load, asked.spans // load.readers, asked.rounds) for name, load in LOADS.items()}
+    rows = {name: measured(load, asked.spans // (ASSETS if load.cascade else load.readers) // SPANS_PER_TURN * SPANS_PER_TURN, asked.rounds) for name, load in LOADS.items()}
     print(f"{'':14}{'spans/s':>12}{'decisions/s':>14}{'runs':>10}")
     for name, row in rows.items():
         print(f"{name:14}{row['spans_per_second']:12,}{row['decisions_per_second']:14,}{row['runs']:10,}")

@@ -38,7 +38,7 @@ from reactor.core.effects import (
 from reactor.core.feeds import Feeds
 from reactor.core.lanes import Lane, Limits, Running
 from reactor.core.ledger import Ledger
-from reactor.core.reading import OwnReaders, Producers, accept, route, wake_blocked
+from reactor.core.reading import OwnReaders, Producers, accept, named, route, wake_blocked
 from reactor.core.room import Room
 from reactor.domain.scripts import Script
 from reactor.domain.spans import Consumer, Position, PositionKey, Span
@@ -195,8 +195,12 @@ class Engine:
             return []
         self.feeds.heads[feed] = span.hi
         effects: list[Effect] = []
-        attached = False
+        attached, names = False, named(span)
         for lane, ledger in self.feeds.ledgers(feed):
+            if lane.calm and names is not None and names.isdisjoint(lane.names):
+                ledger.take(head, span.hi, {})
+                attached = True
+                continue
             routed, before = route(lane, ledger, span, self._producers), ledger.size_bytes
             if routed is None or self._room.is_over(lane):
                 ledger.detach()

@@ -78,8 +78,8 @@ class Feeds:
         """The group offset of feeds whose positions moved: from where nobody would miss a record."""
         effects: list[Effect] = []
         for feed in feeds:
-            low = min((ledger.low for _, ledger in self.ledgers(feed)), default=-1)
-            if feed in self.heads and feed not in self.parked and low > self._told.get(feed, -1):
-                self._told[feed] = low
+            ledgers, told = [ledger for _, ledger in self.ledgers(feed)], self._told.get(feed, -1)
+            if feed in self.heads and feed not in self.parked and ledgers and all(ledger.low > told for ledger in ledgers):
+                self._told[feed] = low = min(ledger.low for ledger in ledgers)
                 effects.append(CommitPosition(feed, low))
         return effects

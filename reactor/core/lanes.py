@@ -51,7 +51,7 @@ class Lane:
     """One consumer: its script, its ledgers, its open slices and its run.
 
     `looks_at`: when it will be looked at again at the latest. `calm`: until then, or until one of its slices is due, another span for a
-    ledger that is attached changes nothing of what may start.
+    ledger that is attached changes nothing of what may start. `names`: what an event must name to be for it.
     """
 
     def __init__(self, script: Script, limits: Limits) -> None:
@@ -79,6 +79,7 @@ class Lane:
         self.fired_by = frozenset(e.uri for e in script.edges if e.kind == "asset")
         self.streams = frozenset(e.uri for e in script.streams)
         self.muted = script.muted
+        self.names = self.fired_by | self.muted | {script.path}
 
     @property
     def tag(self) -> str:

@@ -38,6 +38,13 @@ class Routed(NamedTuple):
 _routing = lru_cache(maxsize=4096)(Routing.parse)
 
 
+def named(span: Span) -> frozenset[str] | None:
+    """The assets and scripts that its events name; None: it has records."""
+    if not span.events:
+        return None
+    return frozenset(e.asset if isinstance(e, AssetUpdated) else e.script for e in span.events if isinstance(e, AssetUpdated | RunRequested))
+
+
 def route(lane: Lane, ledger: Ledger, span: Span, producers: Producers) -> Routed | None:
     """None: the span was split before this routing was asked for, so it has to be read again."""
     if span.events:
