@@ -68,9 +68,6 @@ def _measurements(stands: Ground, options: Options, screen: Screen) -> dict[str,
     prefix = os.environ.get(TOPICS, "")
     clean, dirty, short = (f"{prefix}{name}-{count}" for name, count in (("orders", options.events), ("dirty", options.events), ("short", options.rival_events)))
 
-    def of(rate: Callable[[], float]) -> Measurement:
-        return lambda: {"events_s": rate()}
-
     def produced() -> dict[str, float]:
         for name, count in ((clean, options.events), (short, options.rival_events)):
             speed.fill(stands, name, count, screen)
@@ -79,15 +76,15 @@ def _measurements(stands: Ground, options: Options, screen: Screen) -> dict[str,
 
     found: dict[str, Measurement] = {
         "produced": produced,
-        "limit": of(lambda: speed.limit(stands, options.events, screen)),
-        "drain": of(lambda: speed.drain(stands, clean, options.events, screen)),
+        "limit": lambda: speed.limit(stands, options.events, screen),
+        "drain": lambda: speed.drain(stands, clean, options.events, screen),
         "reactor": lambda: speed.reactor(stands, clean, options.events, screen),
         "dirty": lambda: speed.reactor(stands, dirty, options.events, screen, dirty=True),
     }
     if options.rivals_python is not None:
-        found["hand"] = of(lambda: speed.rival(stands, "hand", ("bench.rivals.hand",), clean, options.events, options, screen))
+        found["hand"] = lambda: speed.rival(stands, "hand", ("bench.rivals.hand",), clean, options.events, options, screen)
         for name, command in RIVALS.items():
-            found[name] = of(partial(speed.rival, stands, name, command, short, options.rival_events, options, screen))
+            found[name] = partial(speed.rival, stands, name, command, short, options.rival_events, options, screen)
     found["latency"] = lambda: latency(stands, options.seconds, screen)
     found["hop"] = lambda: hop(stands, options.hops, screen)
     found["memory"] = lambda: memory(stands, options.seconds, screen)

@@ -12,8 +12,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from bench.topics import PARTITIONS
 
 
-async def drained(bootstrap_servers: str, topic: str, count: int) -> float:
-    """Seconds for so many records, from the first fetch on."""
+async def drained(bootstrap_servers: str, topic: str, count: int) -> tuple[float, float]:
+    """Seconds, and those of the processor, for so many records, from the first fetch on."""
     consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap_servers)
     await consumer.start()
     try:
@@ -21,13 +21,14 @@ async def drained(bootstrap_servers: str, topic: str, count: int) -> float:
         consumer.assign(partitions)
         for partition in partitions:
             consumer.seek(partition, 0)
-        began_at, read = time.perf_counter(), 0
+        began_at, began_cpu, read = time.perf_counter(), time.process_time(), 0
         while read < count:
             read += sum(map(len, (await consumer.getmany(timeout_ms=1000)).values()))
-        return time.perf_counter() - began_at
+        return time.perf_counter() - began_at, time.process_time() - began_cpu
     finally:
         await consumer.stop()
 
 
 if __name__ == "__main__":
-    print(json.dumps({"events": int(sys.argv[3]), "seconds": asyncio.run(drained(sys.argv[1], sys.argv[2], int(sys.argv[3])))}))
+    seconds, cpu_seconds = asyncio.run(drained(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+    print(json.dumps({"events": int(sys.argv[3]), "seconds": seconds, "cpu_seconds": cpu_seconds}))

@@ -30,6 +30,12 @@ class Resident:
         self._over.set()
         self._thread.join()
 
+    @property
+    def cpu_seconds(self) -> float:
+        """Of the process, until now."""
+        times = self._process.cpu_times()
+        return float(times.user + times.system)
+
     def _look(self) -> None:
         while not self._over.wait(LOOK_SECONDS):
             try:

@@ -21,7 +21,7 @@ def test_every_number_is_measured_and_said(kafka_bootstrap: str, tmp_path: Path)
     output = tmp_path / "speed.json"
     command = [sys.executable, "-m", "bench", "speed", *SMALL, "--output", str(output)]
     environment = {**os.environ, "REACTOR_TEST_KAFKA_BOOTSTRAP": kafka_bootstrap, "BENCH_TOPICS": f"smoke-{tmp_path.name}-"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     said = dict(re.findall(r"(\w+)=(\S+)", done.stdout.splitlines()[-1]))
     assert list(said) == [goal.name for goal in results.GOALS]
