@@ -100,6 +100,10 @@ class Intake(Protocol):
 class Source(Protocol):
     """A reader group over the source partitions of one cluster. It never seeks back by itself."""
 
+    async def subscribe(self, topics: Collection[str]) -> None:
+        """Read these topics (at least one) from now on: `run` goes on, everything is revoked, and what is still wanted is assigned anew."""
+        ...
+
     async def run(self, intake: Intake) -> None:
         """Read until cancelled (`revoked` is not called then). An outage is waited out inside, with backoff: `reached`, `trouble`."""
         ...

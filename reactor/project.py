@@ -102,10 +102,14 @@ def open_project(
     """
     folder = _absolute(folder)
     loaded = load(folder, flags=flags, environ=environ, profile=profile)
-    names = names_of(loaded.settings)
     warnings = list(loaded.warnings)
-    files = {**_read(folder, names, _lake_folders(loaded.settings), warnings), **(instead or {})}
-    checked = check_project(files, names, undecodable=undecodable)
+    files = {**_read(folder, names_of(loaded.settings), _lake_folders(loaded.settings), warnings), **(instead or {})}
+    return judged(folder, loaded, files, warnings)
+
+
+def judged(folder: Path, loaded: Loaded, files: Mapping[str, bytes], warnings: Sequence[str]) -> Opened:
+    """Files as the project that they are by these settings."""
+    checked = check_project(files, names_of(loaded.settings), undecodable=undecodable)
     scripts = [script for path, script in checked.scripts.items() if path not in checked.inactive]
     producers = {s.managed.asset: s.header.partitioned for s in checked.scripts.values() if s.managed}
     return Opened(Project(folder, loaded.settings, scripts, producers), loaded, files, checked, tuple(warnings))
@@ -118,6 +122,11 @@ def undecodable(type_: str) -> str | None:
     from reactor.lake.decoding.types import decodable  # noqa: PLC0415 - DuckDB is loaded only where a type needs it
 
     return decodable(type_)
+
+
+def folders_of(project: Project) -> Sequence[Path]:
+    """The folders in which scripts may lie now. Raises `UsageError` for one that cannot be read."""
+    return [at for at, _ in _folders(project.folder, _lake_folders(project.settings))]
 
 
 def names_of(settings: Settings) -> ProjectNames:
@@ -151,6 +160,12 @@ def _read(folder: Path, names: ProjectNames, left_out: Collection[Path], warning
 
 
 def _files(folder: Path, left_out: Collection[Path]) -> Iterator[Path]:
+    for at, files in _folders(folder, left_out):
+        yield from (at / name for name in sorted(files) if not name.startswith(".") and name.isprintable())
+
+
+def _folders(folder: Path, left_out: Collection[Path]) -> Iterator[tuple[Path, Sequence[str]]]:
+    """With the names of the files in each."""
     def cannot(error: OSError) -> None:
         raise UsageError(f"{error.filename} cannot be read: {error.strerror}", hint="give the user who runs Reactor the right to read it") from error
 
@@ -160,7 +175,7 @@ def _files(folder: Path, left_out: Collection[Path]) -> Iterator[Path]:
             name for name in folders
             if not name.startswith(".") and name not in FOLDERS_LEFT_OUT and at / name not in left_out and not (at / name / ENVIRONMENT_MARK).exists()
         )
-        yield from (at / name for name in sorted(files) if not name.startswith(".") and name.isprintable())
+        yield at, files
 
 
 def _bytes(file: Path) -> bytes | None:

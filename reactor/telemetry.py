@@ -84,6 +84,13 @@ class Telemetry:
         for reason in ROUTER_SKIPS if fired else ():
             self.decisions.labels(asset, "skipped", reason)
 
+    def forget_asset(self, asset: str) -> None:
+        """It has no script any more."""
+        by_asset = (self.runs, self.slices, self.slice_oldest_due, self.asset_last_success, self.events_settled, self.decisions, self.rows_written,
+                    self.run_duration)
+        for metric in by_asset:
+            metric.remove_by_labels({"asset": asset})
+
     def know_lake(self, lake: str) -> None:
         """Label sets of a lake start at 0."""
         for reason in REFUSALS:

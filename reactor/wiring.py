@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
+from uuid import UUID
 
 from anyio import to_thread
 
@@ -29,9 +30,10 @@ from reactor import __version__
 from reactor.core.effects import StartRun
 from reactor.core.engine import Engine
 from reactor.core.lanes import Limits
+from reactor.core.reading import Producers
 from reactor.domain.assets import LakeTable
 from reactor.domain.scripts import Script
-from reactor.domain.spans import SourcePartition, inbox_of, outbox_of
+from reactor.domain.spans import Consumer, SourcePartition, inbox_of, outbox_of
 from reactor.embedded import running
 from reactor.errors import Outage, StateForbids, UsageError
 from reactor.lake.ducklake import DuckLake
@@ -42,6 +44,7 @@ from reactor.ports import Epoch, Lake, LogBounds, Publisher, Source
 from reactor.project import Project
 from reactor.runtime.committing import Committer, ManagedWork
 from reactor.runtime.executor import Executor, Work
+from reactor.runtime.graphs import Graph, Graphs
 from reactor.runtime.hands import ExternalFeeding, Feeding, QueueFeeding
 from reactor.runtime.identities import refused_identities
 from reactor.runtime.intake import SourceIntake
@@ -207,13 +210,19 @@ async def _service(parts: Parts, scripts: Sequence[Script], *, streams: bool) ->
     d = settings.debounce
     engine = Engine(Limits(d.quiet_seconds, d.wait_max_seconds, d.rows_max, d.bytes_max, d.open_bytes_max), settings.workspace)
     loop = Loop(engine, parts.clock)
-    for script in scripts:
-        _know(parts.telemetry, script)
+    graphs = Graphs(loop, parts.telemetry)
+    feeders = Feeders(parts, loop, graphs, streams=streams)
+
+    async def graph_of(scripts: Sequence[Script], producers: Producers) -> Graph:
+        refused = await until_it_answers(partial(refused_identities, state, scripts))
+        if refused:
+            raise StateForbids("; ".join(f"{path} does not run: {why}" for path, why in refused.items()))
+        return feeders.graph(scripts, producers)
+
     return Service(
         engine=engine, loop=loop, executor=_executor(parts, loop, await state.epoch()), state=state, liveness=state, probe=state, clock=parts.clock,
-        telemetry=parts.telemetry, feedings=_feedings(parts, loop, scripts, streams=streams),
-        publishers=_publishers(parts) if streams else [], drain_seconds=settings.run.drain_seconds, scripts=scripts, producers=parts.project.producers,
-        interrupt=parts.lake.close,
+        telemetry=parts.telemetry, publishers=_publishers(parts) if streams else [], drain_seconds=settings.run.drain_seconds,
+        graph=feeders.graph(scripts, parts.project.producers), graphs=graphs, graph_of=graph_of, interrupt=parts.lake.close,
     )
 
 
@@ -250,29 +259,47 @@ def _executor(parts: Parts, loop: Loop, epoch: Epoch) -> Executor:
 # ---------------------------------------------------------------------------------------------------------------- what feeds it
 
 
-def _feedings(parts: Parts, loop: Loop, scripts: Sequence[Script], *, streams: bool) -> Mapping[tuple[str, str], Feeding]:
-    feedings: dict[tuple[str, str], Feeding] = {}
-    settings = parts.project.settings
-    starts = PositionStarts(parts.state, scripts, {name: k.auto_offset_reset for name, k in settings.kafka.items()})
-    by_consumer = {s.consumer: s for s in scripts}
+class Feeders:
+    """Makes what feeds scripts; what feeds the graph that runs is used again."""
 
-    def intake(tag: str, *, ephemeral: bool = False) -> SourceIntake:
-        return SourceIntake(
-            tag, loop, parts.state, ArrowSplitter(), parts.clock, starts, lambda consumer: parts.lake.ensure_table(by_consumer[consumer]),
-            parts.telemetry, ephemeral,
-        )
+    def __init__(self, parts: Parts, loop: Loop, graphs: Graphs, *, streams: bool) -> None:
+        self._parts, self._loop, self._graphs, self._streams = parts, loop, graphs, streams
+        self._scripts: dict[Consumer, Script] = {}
+        self._starts = PositionStarts(parts.state, self._scripts, {name: k.auto_offset_reset for name, k in parts.project.settings.kafka.items()})
 
-    for tag in {s.header.tag or "" for s in scripts}:
-        fired = streams and any(e.kind == "asset" for s in scripts if (s.header.tag or "") == tag for e in s.edges)
-        for queue in _queues(parts, tag, outbox=fired):
-            feedings[tag, queue.partition.source] = QueueFeeding(queue, intake(tag))
-    for (cluster, tag), topics in _topics(scripts).items() if streams else ():
-        group = settings.group_id(cluster) + (f"-{tag}" if tag else "")
-        source = _source(parts, cluster, group, topics)
-        starts.sources[cluster] = source
-        feeding = ExternalFeeding(source, intake(tag, ephemeral=settings.kafka[cluster].embedded))
-        feedings |= {(tag, f"kafka://{cluster}/{topic}"): feeding for topic in topics}
-    return feedings
+    def graph(self, scripts: Sequence[Script], producers: Producers) -> Graph:
+        """These scripts with their readers. Raises `Outage` like `kafka_connection`."""
+        self._scripts |= {Consumer(s.consumer): s for s in scripts}
+        feedings: dict[tuple[str, str], Feeding] = {}
+        for tag in {s.header.tag or "" for s in scripts}:
+            fired = self._streams and any(e.kind == "asset" for s in scripts if (s.header.tag or "") == tag for e in s.edges)
+            for queue in _queues(self._parts, tag, outbox=fired):
+                key = (tag, queue.partition.source)
+                feedings[key] = self._graphs.current.feedings.get(key) or QueueFeeding(queue, self._intake(tag))
+        for (cluster, tag), topics in _topics(scripts).items() if self._streams else ():
+            feeding = self._running(cluster, tag) or self._external(cluster, tag, topics)
+            feedings |= {(tag, f"kafka://{cluster}/{topic}"): feeding for topic in topics}
+        for script in scripts:
+            _know(self._parts.telemetry, script)
+        return Graph(scripts, producers, feedings)
+
+    def _running(self, cluster: str, tag: str) -> Feeding | None:
+        """What reads other topics of this cluster for the same tag."""
+        its = ((source, feeding) for (t, source), feeding in self._graphs.current.feedings.items() if t == tag)
+        return next((feeding for source, feeding in its if source.startswith(f"kafka://{cluster}/")), None)
+
+    def _external(self, cluster: str, tag: str, topics: Collection[str]) -> ExternalFeeding:
+        settings = self._parts.project.settings
+        source = _source(self._parts, cluster, settings.group_id(cluster) + (f"-{tag}" if tag else ""), topics)
+        self._starts.sources[cluster] = source
+        return ExternalFeeding(source, self._intake(tag, ephemeral=settings.kafka[cluster].embedded))
+
+    def _intake(self, tag: str, *, ephemeral: bool = False) -> SourceIntake:
+        p = self._parts
+        return SourceIntake(tag, self._loop, p.state, ArrowSplitter(), p.clock, self._starts, self._table_uuid, p.telemetry, ephemeral)
+
+    def _table_uuid(self, consumer: Consumer) -> UUID | None:
+        return self._parts.lake.ensure_table(self._scripts[consumer])
 
 
 def _source(parts: Parts, cluster: str, group: str, topics: Collection[str]) -> Source:

@@ -99,6 +99,12 @@ class Membership(ConsumerRebalanceListener):
         await self._reader.open()
         self._reader.consumer.subscribe(topics=sorted(self.group.topics), listener=self)
 
+    async def subscribe(self, group: Group) -> None:
+        """Read the topics of this group, which is otherwise ours: a rebalance, as for any other reason, but that we have let go before it."""
+        await self._let_go()
+        self.group = group
+        self._reader.consumer.subscribe(topics=sorted(group.topics), listener=self)
+
     async def read(self) -> None:
         """Read until something fails. Raises `Outage`, and whatever the intake raises."""
         while True:
@@ -254,7 +260,7 @@ class Membership(ConsumerRebalanceListener):
         self._reader.start(partition, offset)
         feed.moved_at = self.clock.now()
         if not feed.paused:
-            self._reader.consumer.resume(partition)
+            self._reader.release(partition)
 
     # ------------------------------------------------------------------------------------------------ what the runtime says
 
@@ -263,7 +269,7 @@ class Membership(ConsumerRebalanceListener):
         for partition, feed in self._feeds.items():
             if feed.source in partitions:
                 feed.paused = True
-                self._reader.consumer.pause(partition)
+                self._reader.hold(partition)
 
     def resume(self, partitions: Collection[SourcePartition]) -> None:
         """See `Source.resume`."""
@@ -271,7 +277,7 @@ class Membership(ConsumerRebalanceListener):
             if feed.source in partitions:
                 feed.paused, feed.moved_at = False, self.clock.now()
                 if partition in self._reader.next:
-                    self._reader.consumer.resume(partition)
+                    self._reader.release(partition)
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """See `Source.commit`."""

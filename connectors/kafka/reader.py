@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -93,15 +94,26 @@ class SpanReader:
         await hooks.stop_consumer(self.consumer, STOP_SECONDS_MAX)
 
     def start(self, partition: TopicPartition, offset: int) -> None:
-        """Read this source partition, which must be assigned, from this offset on (once it is not paused)."""
-        self.consumer.seek(partition, offset)
-        self.next[partition] = offset
-        self._starts[partition] = self._starts.get(partition, 0) + 1
+        """Read this source partition from this offset on (once it is not paused), if it is still assigned."""
+        with suppress(IllegalStateError):
+            self.consumer.seek(partition, offset)
+            self.next[partition] = offset
+            self._starts[partition] = self._starts.get(partition, 0) + 1
 
     def stop(self, partition: TopicPartition) -> None:
         """Read it no more."""
         self.next.pop(partition, None)
-        self.consumer.pause(partition)
+        self.hold(partition)
+
+    def hold(self, partition: TopicPartition) -> None:
+        """Do not fetch it, until it is resumed."""
+        with suppress(IllegalStateError):  # it was revoked in this moment
+            self.consumer.pause(partition)
+
+    def release(self, partition: TopicPartition) -> None:
+        """Fetch it."""
+        with suppress(IllegalStateError):
+            self.consumer.resume(partition)
 
     async def fetch(self) -> Sequence[tuple[TopicPartition, Fetched]]:
         """What has come in, or nothing after `FETCH_WAIT_SECONDS`. Raises `OutOfLog`, `Outage`."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import anyio
 
@@ -57,6 +58,12 @@ class KafkaSource:
         """Why it cannot read now, and what to do; empty: it can."""
         return self._trouble or (self._membership.trouble if self._membership else "")
 
+    async def subscribe(self, topics: Collection[str]) -> None:
+        """See `Source.subscribe`. A member goes on in its group; who is not in it now joins with these topics."""
+        self._group = replace(self._group, topics=frozenset(topics))
+        if self._membership is not None:
+            await self._membership.subscribe(self._group)
+
     async def run(self, intake: Intake) -> None:
         """See `Source.run`."""
         backoff_seconds = BACKOFF_SECONDS_MIN
@@ -84,6 +91,8 @@ class KafkaSource:
         try:
             await membership.join()
             self._membership, self._reached, self._trouble = membership, True, ""
+            if membership.group != self._group:
+                await membership.subscribe(self._group)
             await membership.read()
         except Outage as error:
             tell, self._trouble = True, str(error)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Literal
 
 import anyio
@@ -19,8 +20,9 @@ from reactor import __version__, compiled
 from reactor.cli.answers import counted
 from reactor.cli.call import Call, example, verb, verbs
 from reactor.cli.failures import DONE, INTERRUPTED, TimedOut
+from reactor.cli.reload import Reloader
 from reactor.errors import Outage, UsageError
-from reactor.project import Opened
+from reactor.project import Opened, open_project
 from reactor.runtime import failpoints
 from reactor.runtime.service import Service
 from reactor.telemetry import Telemetry, start_logging
@@ -41,8 +43,11 @@ def serve(
     call: Call,
     tags: Annotated[str | None, typer.Option(metavar="TAG,TAG", help="Only scripts with one of these tags.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Do not start while `check` finds an error or a script waits for a feature.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Reload scripts as soon as their files change.")] = False,
 ) -> int:
     """Run the scripts whenever their sources change, until SIGTERM or Ctrl-C.
+
+    SIGHUP reloads the scripts: all, or none while `check` finds an error. Running runs end on the text that they began with.
 
     Logs go to stdout, as JSON lines or, on a terminal, as text. The first signal ends in order, exit code 0; the second at once. What is away at
     the start is waited for (with --timeout: for so long at most). /livez, /readyz and /metrics are on [http] health_port.
@@ -59,7 +64,9 @@ def serve(
     for dropped, lines in opened.checked.dropped.items():
         said = f"{counted(lines, 'line')} that cannot be understood: reactor check {dropped}"
         logger.warning("%s runs without %s", dropped, said, extra={"event": "lines_dropped", "script": dropped})
-    return asyncio.run(Serving(opened, wanted, call.flags.timeout).run())
+    reloader = Reloader(opened, wanted, partial(open_project, opened.project.folder, flags={}, environ=os.environ, profile=call.flags.profile),
+                        refuse if strict else None)
+    return asyncio.run(Serving(opened, wanted, reloader, watch=watch, start_seconds_max=call.flags.timeout).run())
 
 
 def refuse(opened: Opened) -> None:
@@ -81,6 +88,8 @@ class Serving:
 
     opened: Opened
     tags: Sequence[str]
+    reloader: Reloader
+    watch: bool = False
     start_seconds_max: float | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -89,6 +98,7 @@ class Serving:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
+        loop.add_signal_handler(signal.SIGHUP, partial(self.reloader.ask, by_signal=True))
         settings, telemetry, clock = self.opened.project.settings, Telemetry(__version__), WallClock()
         listener = listening_socket(settings.http.host, settings.http.health_port, fixed=self.opened.loaded.is_set("http.health_port"))
         health = Health(clock, list(settings.lakes.named))
@@ -143,10 +153,13 @@ class Serving:
     async def _serve(self, service: Service, health: Health) -> None:
         service.stopping = self.stopping
         health.service = service
-        if not service.scripts:
+        if not service.graph.scripts:
             logger.warning("there is no script to run", extra={"event": "no_script"})
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_say_ready, health, len(service.scripts))
+            tasks.start_soon(_say_ready, health, len(service.graph.scripts))
+            tasks.start_soon(self.reloader.run, service)
+            if self.watch:
+                tasks.start_soon(self.reloader.watch)
             await service.run()
             tasks.cancel_scope.cancel()
 

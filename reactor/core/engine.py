@@ -69,6 +69,7 @@ class Engine:
     def set_scripts(self, scripts: Iterable[Script], producers: Producers) -> list[Effect]:
         """The whole graph. New consumers are loaded, vanished ones forgotten; running runs end on the text they began with.
 
+        What waits of a source that a script names no more is left unread: its position stays as it is stored, should the source come back.
         `producers`: asset → how its producer partitions it.
         """
         new = {Consumer(s.consumer): s for s in scripts}
@@ -84,6 +85,7 @@ class Engine:
                 lane.set_script(script)
                 for blocked in (b for ledger in lane.ledgers.values() for b in ledger.blocked.values()):
                     blocked.retry_at = 0.0
+            lane.keep(self.feeds.sources_of(lane))
             self._touch(lane)
         self.feeds.index(self.lanes.values())
         keys = tuple(

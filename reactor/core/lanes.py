@@ -8,7 +8,7 @@ paused nothing starts: slices gather, within the share of memory that `engine` l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from reactor.core.debouncer import AT_ONCE, WAIT_MAX_FACTOR, Debouncer, Window
@@ -80,6 +80,10 @@ class Lane:
         self.streams = frozenset(e.uri for e in script.streams)
         self.muted = script.muted
         self.names = self.fired_by | self.muted | {script.path}
+
+    def keep(self, sources: Collection[str]) -> None:
+        """It reads these and no others: what it has of others goes."""
+        self.ledgers = {p: ledger for p, ledger in self.ledgers.items() if p.source in sources}
 
     @property
     def tag(self) -> str:

@@ -33,7 +33,7 @@ from reactor.core.effects import (
 )
 from reactor.core.engine import Engine
 from reactor.core.lanes import Lane
-from reactor.domain.spans import Position, PositionKey, SourcePartition, Span
+from reactor.domain.spans import Consumer, Position, PositionKey, SourcePartition, Span
 from reactor.errors import Outage
 from reactor.ports import LogBounds, OutOfRange, Source, State
 from reactor.runtime.deciding import DecisionLog
@@ -55,6 +55,10 @@ class Feeding(Protocol):
 
     intake: SourceIntake
 
+    async def run(self) -> None:
+        """Read until cancelled."""
+        ...
+
     async def read(self, feed: Feed, lo: int, hi: int) -> Sequence[Span]:
         """Spans from `lo` on; at least one. Raises `Outage`, `OutOfRange`."""
         ...
@@ -72,12 +76,16 @@ class Feeding(Protocol):
         ...
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ExternalFeeding:
     """A `ports.Source` behind its intake."""
 
     source: Source
     intake: SourceIntake
+
+    async def run(self) -> None:
+        """Its reader group."""
+        await self.source.run(self.intake)
 
     async def read(self, feed: Feed, lo: int, hi: int) -> Sequence[Span]:
         """Read and split."""
@@ -97,16 +105,23 @@ class ExternalFeeding:
         await self.source.commit(offsets)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class QueueFeeding:
     """The outbox or the inbox behind its intake."""
 
     queue: QueueSource
     intake: SourceIntake
 
-    async def subscribe(self) -> None:
-        """New subscribers start now, although another replica may read the queue, and know nothing of them, for a long time yet."""
-        await self.intake.subscribe(self.queue.partition, LogBounds(None, 0, await self.queue.end()))
+    async def run(self) -> None:
+        """While its lease is ours."""
+        await self.queue.run(self.intake)
+
+    async def subscribe(self, consumers: Mapping[Consumer, str]) -> None:
+        """New subscribers start now, although another replica may read the queue, and know nothing of them, for a long time yet.
+
+        `consumers`: with the routing that they begin by.
+        """
+        await self.intake.positions(self.queue.partition, LogBounds(None, 0, await self.queue.end()), consumers)
 
     async def read(self, feed: Feed, lo: int, hi: int) -> Sequence[Span]:
         """Events need no split."""
@@ -128,14 +143,14 @@ class QueueFeeding:
 
 @dataclass(slots=True)
 class Hands:
-    """Implements `loop.Hands`. `feedings`: (tag, source) → what reads it."""
+    """Implements `loop.Hands`. `feedings`: (tag, source) → what reads it, at any time."""
 
     loop: Loop
     state: State
     executor: Executor
     decisions: DecisionLog
     tasks: TaskGroup
-    feedings: dict[tuple[str, str], Feeding] = field(default_factory=dict)
+    feedings: Mapping[tuple[str, str], Feeding] = field(default_factory=dict)
     on_commit: Callable[[], None] = lambda: None
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
@@ -160,20 +175,26 @@ class Hands:
                 case Pause() | Resume():
                     self._pause(effect.feed, paused=isinstance(effect, Pause))
                 case CommitPosition():
-                    start(self._feeding(effect.feed).commit, {effect.feed.source_partition: effect.offset})
+                    start(self._commit, effect)
                 case Decided():
                     self.decisions.note(effect.decisions)
                 case _:
                     assert_never(effect)
 
-    def _pause(self, feed: Feed, *, paused: bool) -> None:
-        self._feeding(feed).pause(feed.source_partition, paused=paused)
-        source, number = feed.source_partition
-        extra = {"event": "source_paused" if paused else "source_resumed", "source": source, "source_partition": number}
-        logger.info("%s: %s", feed.source_partition, "held, nobody has room for more" if paused else "read on", extra=extra)
+    def _feeding(self, feed: Feed) -> Feeding | None:
+        """None: nobody reads it any more."""
+        return self.feedings.get((feed.tag, feed.source_partition.source))
 
-    def _feeding(self, feed: Feed) -> Feeding:
-        return self.feedings[feed.tag, feed.source_partition.source]
+    def _pause(self, feed: Feed, *, paused: bool) -> None:
+        if feeding := self._feeding(feed):
+            feeding.pause(feed.source_partition, paused=paused)
+            source, number = feed.source_partition
+            extra = {"event": "source_paused" if paused else "source_resumed", "source": source, "source_partition": number}
+            logger.info("%s: %s", feed.source_partition, "held, nobody has room for more" if paused else "read on", extra=extra)
+
+    async def _commit(self, effect: CommitPosition) -> None:
+        if feeding := self._feeding(effect.feed):
+            await feeding.commit({effect.feed.source_partition: effect.offset})
 
     async def _run(self, effect: StartRun) -> None:
         self._answer(await self.executor.start(effect))
@@ -223,8 +244,9 @@ class Hands:
     async def _read(self, effect: ReadRange) -> None:
         """Answered in any case; a range that was lost has its positions examined anew."""
         spans: Sequence[Span] = ()
+        feeding = self._feeding(effect.feed)
         try:
-            spans = await self._feeding(effect.feed).read(effect.feed, effect.lo, effect.hi)
+            spans = await feeding.read(effect.feed, effect.lo, effect.hi) if feeding else ()
         except Outage:
             await anyio.sleep(OWN_READ_RETRY_SECONDS)
         except OutOfRange:

@@ -110,17 +110,17 @@ class SourceIntake:
 
     # -- what the service asks
 
+    async def closed(self) -> None:
+        """Its reader has ended, and nobody comes after it: let go of everything."""
+        await self.revoked(list(self.bounds))
+        await self._forget(self._parked)
+        self._parked.clear()
+
     async def split(self, feed: Feed, raw: RawSpan) -> Span:
         """The span, with a piece for every routing that somebody of this feed reads by."""
         self.telemetry.source_events.labels(raw.source_partition.source).inc(raw.records.num_rows)
         routings = await self.loop.ask(lambda engine, _: {ledger.routing for _, ledger in engine.feeds.ledgers(feed)})
         return await to_thread.run_sync(partial(self.splitter.split, raw, [Routing.parse(r) for r in routings], self._arrived_at(raw)))
-
-    async def subscribe(self, partition: SourcePartition, bounds: LogBounds) -> Mapping[Consumer, Position]:
-        """Positions of all who listen; those who are new begin here and now. Who is halted is missing."""
-        feed = Feed(self.tag, partition)
-        consumers = await self.loop.ask(lambda engine, _: {lane.consumer: lane.routing for lane in engine.feeds.listeners(feed)})
-        return await self.positions(partition, bounds, consumers)
 
     async def positions(self, partition: SourcePartition, bounds: LogBounds, consumers: Mapping[Consumer, str]) -> Mapping[Consumer, Position]:
         """Stored positions of these consumers (with the routing that new ones begin by); who is halted is missing."""
@@ -153,7 +153,9 @@ class SourceIntake:
         self.halted = {k: why for k, why in self.halted.items() if k.source_partition not in partitions}
 
     async def _start(self, partition: SourcePartition, bounds: LogBounds) -> int | None:
-        feed, positions = Feed(self.tag, partition), await self.subscribe(partition, bounds)
+        feed = Feed(self.tag, partition)
+        consumers = await self.loop.ask(lambda engine, _: {lane.consumer: lane.routing for lane in engine.feeds.listeners(feed)})
+        positions = await self.positions(partition, bounds, consumers)
         if not positions:
             return None
 

@@ -1,6 +1,6 @@
 """One replica, whole: started, watched, and stopped in order.
 
-start: scripts ─▶ loop ─▶ new subscribers of queues ─▶ what is paused ─▶ queues, sources, publishers
+start: loop ─▶ new subscribers of queues ─▶ what is paused ─▶ scripts ─▶ queues, sources, publishers
 stop:  intake ends ─▶ running runs end (at most `drain_seconds`) ─▶ floors are settled ─▶ all is closed
 """
 
@@ -23,7 +23,8 @@ from reactor.errors import Retryable
 from reactor.ports import Clock, State
 from reactor.runtime.deciding import PURGE_SECONDS, WAITING_MAX, WRITE_SECONDS, DecisionLog
 from reactor.runtime.executor import Executor
-from reactor.runtime.hands import ExternalFeeding, Feeding, Hands, QueueFeeding
+from reactor.runtime.graphs import Graph, Graphs
+from reactor.runtime.hands import Feeding, Hands, QueueFeeding
 from reactor.runtime.health import Probe
 from reactor.runtime.loop import Loop
 from reactor.runtime.outages import until_it_answers
@@ -41,8 +42,9 @@ SETTLE_AT_STOP_SECONDS = 5.0
 
 @dataclass(slots=True)
 class Service:
-    """Everything that runs, put together by `wiring`. `feedings`: (tag, source) → what reads it.
+    """Everything that runs, put together by `wiring`. `graph`: what runs at first.
 
+    `graph_of`: the graph of these scripts; what is read already is kept. Raises `Outage`, `StateForbids` for scripts that may not run.
     `interrupt`: ends what the lake is doing, for who cannot wait for a drain; the service is of no use afterwards.
     """
 
@@ -54,22 +56,27 @@ class Service:
     probe: Probe
     clock: Clock
     telemetry: Telemetry
-    feedings: Mapping[tuple[str, str], Feeding]
     publishers: Sequence[Publishing]
     drain_seconds: float
-    scripts: Sequence[Script]
-    producers: Producers
+    graph: Graph
+    graphs: Graphs
+    graph_of: Callable[[Sequence[Script], Producers], Awaitable[Graph]]
     interrupt: Callable[[], None]
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
+    _upcoming: asyncio.Queue[Graph] = field(default_factory=asyncio.Queue)
+
+    @property
+    def feedings(self) -> Mapping[tuple[str, str], Feeding]:
+        """(tag, source) → what reads it now."""
+        return self.graphs.feedings
 
     async def run(self) -> None:
         """Until `stopping` is set and everything has ended in order. Raises what ended a task that should not end."""
         async with anyio.create_task_group() as tasks:
             decisions = DecisionLog(self.state, self.telemetry)
-            hands = Hands(self.loop, self.state, self.executor, decisions, tasks, dict(self.feedings), self._hint)
+            hands = Hands(self.loop, self.state, self.executor, decisions, tasks, self.feedings, self._hint)
             watcher = Watcher(self.loop, self.liveness, self.clock, self.telemetry, self.feedings)
-            self.loop.tell(lambda engine, _: engine.set_scripts(self.scripts, self.producers))
             start = partial(self._start, tasks)
             start("loop", partial(self.loop.run, hands))
             start("heartbeat", partial(periodically, "heartbeat", HEARTBEAT_SECONDS, watcher.keep_alive, anyio.sleep))
@@ -90,32 +97,31 @@ class Service:
             tasks.cancel_scope.cancel()
 
     async def _begin(self, intake: TaskGroup, pausing: Pausing) -> None:
-        """Whoever is new is subscribed before anything is read that could fire it, and who is paused is known before it could run."""
-        for feeding in self.feedings.values():
-            if isinstance(feeding, QueueFeeding):
-                await until_it_answers(feeding.subscribe)
+        """The first graph, and whichever comes after it; who is paused is known before it could run."""
         for publishing in self.publishers:
             await until_it_answers(publishing.subscribe)
         await until_it_answers(pausing.look)
         self._start(intake, "pauses", partial(periodically, "pauses", PAUSES_SECONDS, pausing.look, anyio.sleep))
-        for name, work in self._readers().items():
-            self._start(intake, name, work)
+        graph = self.graph
+        while True:
+            before = self.graphs.current
+            await self.graphs.take_over(graph, intake)
+            if self.ready.is_set():
+                logger.info("reloaded: %s", graph.changes_from(before), extra={"event": "service_reloaded"})
+                self._upcoming.task_done()
+            else:
+                self._start_publishers(intake)
+                self.ready.set()
+            graph = await self._upcoming.get()
+
+    def _start_publishers(self, intake: TaskGroup) -> None:
         for publishing in self.publishers:
             self._start(intake, f"publisher {publishing.name}", publishing.run)
-        self.ready.set()
 
-    def _readers(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
-        """One task for each distinct reader."""
-        readers: dict[int, tuple[str, Callable[[], Awaitable[None]]]] = {}
-        for (tag, source), feeding in self.feedings.items():
-            match feeding:
-                case ExternalFeeding():
-                    readers[id(feeding)] = (f"source {source} {tag}".strip(), partial(feeding.source.run, feeding.intake))
-                case QueueFeeding():
-                    readers[id(feeding)] = (f"queue {source} {tag}".strip(), partial(feeding.queue.run, feeding.intake))
-                case _:
-                    continue
-        return dict(readers.values())
+    async def reload(self, scripts: Sequence[Script], producers: Producers) -> None:
+        """Run these scripts from now on, all of them or none. Raises `Outage`, `StateForbids`; waits for ever if the service ends."""
+        self._upcoming.put_nowait(await self.graph_of(scripts, producers))
+        await self._upcoming.join()
 
     def _start(self, tasks: TaskGroup, name: str, work: Callable[[], Awaitable[None]]) -> None:
         tasks.start_soon(for_ever, name, work, name=name)

@@ -22,15 +22,14 @@ class KnownPositions(Protocol):
 
 
 class PositionStarts:
-    """Implements `intake.Starts`. `resets`: cluster → `auto_offset_reset`; `sources`: cluster → whom to ask for the offset of a time.
+    """Implements `intake.Starts`. `scripts`: of all consumers, at any time; `resets`: cluster → `auto_offset_reset`; `sources`: cluster → whom to ask for the offset of a time.
 
     Kafka: the edge's `start=`, else the cluster's setting; a source partition that appears later is read from its beginning. The outbox:
     now, unless `start=earliest`; the past of a new subscriber is a backfill. The inbox: whatever was asked of it and nobody has done.
     """
 
-    def __init__(self, state: KnownPositions, scripts: Sequence[Script], resets: Mapping[str, str]) -> None:
-        self._state, self._resets = state, resets
-        self._scripts = {Consumer(s.consumer): s for s in scripts}
+    def __init__(self, state: KnownPositions, scripts: Mapping[Consumer, Script], resets: Mapping[str, str]) -> None:
+        self._state, self._resets, self._scripts = state, resets, scripts
         self.sources: dict[str, Source] = {}
 
     async def offset(self, consumer: Consumer, partition: SourcePartition, bounds: LogBounds) -> tuple[int, str]:

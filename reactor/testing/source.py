@@ -37,6 +37,12 @@ class ScriptedSource:
     positions: dict[SourcePartition, int | None] = field(default_factory=dict)
     paused: set[SourcePartition] = field(default_factory=set)
 
+    async def subscribe(self, topics: Collection[str]) -> None:
+        """See `ports.Source`. What is still wanted is not even revoked."""
+        self.logs.left(self)
+        self.topics = topics
+        self.logs.joined(self)
+
     async def run(self, intake: Intake) -> None:
         """See `ports.Source`. Returns at an `EOF`; raises `Crashed`."""
         self.logs.joined(self)

@@ -98,7 +98,7 @@ class Product:
     # -- scripts
 
     def put(self, files: Mapping[str, str]) -> Checked:
-        """Scripts by path, added to those that are there; they run from the next start on. What `check` says."""
+        """Scripts by path, added to those that are there; they run from the next start or reload on. What `check` says."""
         for path, text in files.items():
             (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / path).write_text(text)
@@ -118,6 +118,11 @@ class Product:
         made = self.replica()
         await made.start()
         return made
+
+    async def reload(self) -> None:
+        """All replicas run what was put."""
+        for replica in self.living:
+            await replica.reload(self.opened.project)
 
     async def stop(self) -> None:
         """All replicas, in order."""

@@ -72,6 +72,11 @@ class Replica:
             self._task.result()
             raise AssertionError("the service has ended by itself")
 
+    async def reload(self, project: Project) -> None:
+        """Run these scripts from now on."""
+        await self.service.ready.wait()
+        await self.service.reload(project.scripts, project.producers)
+
     async def stop(self) -> None:
         """In order, as after SIGTERM."""
         self.service.stopping.set()
@@ -98,6 +103,8 @@ class Replica:
 
     async def still(self) -> int | None:
         """A number that is the same as long as nothing happens; None: something does."""
+        if not self.service.ready.is_set():
+            return None
         return await self.service.loop.ask(lambda engine, _: engine._tickets if all(_idle(lane) for lane in engine.lanes.values()) else None)
 
     async def ends(self, partitions: Mapping[str, list[SourcePartition]]) -> Mapping[Feed, int]:
