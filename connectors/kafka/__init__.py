@@ -37,7 +37,7 @@ that is not `Retryable` ends `run`.
 **Rebalances** are eager (aiokafka has no other): everything is revoked, the intake lets go within 10 s of the rebalance's 30 s,
 heartbeats go on meanwhile, and what comes straight back is assigned anew. No group offset is committed after the intake has let go. A
 static member (`replica_id`) does not leave its group, so that a restart moves nothing, and a stop that is meant costs others a session of
-10 s.
+10 s; if it comes back with topics of which it is given nothing, it joins once more.
 
 **Topics** that are absent are waited for and never made by asking for them; new topics and partitions are found within 15 s and a
 rebalance.

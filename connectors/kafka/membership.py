@@ -79,6 +79,7 @@ class Membership(ConsumerRebalanceListener):
     _look_now: asyncio.Event = field(default_factory=asyncio.Event)
     _keeper: asyncio.Task[None] | None = None
     _failure: Exception | None = None
+    _joined_again: bool = False
     _answered_at: float = 0.0
 
     def __post_init__(self) -> None:
@@ -216,12 +217,20 @@ class Membership(ConsumerRebalanceListener):
         consumer = self._reader.consumer
         if any(consumer.partitions_for_topic(topic) is None for topic in self.group.topics - report.absent):
             hooks.client_of(consumer).force_metadata_update()  # made a moment ago: sooner than by the next turn of the clock
+        self._join_again_for(self.group.topics - report.absent)
         absent = ", ".join(sorted(report.absent))
         trouble = f"Kafka cluster {self.connection.cluster} has no topic {absent} yet; waiting for it." if absent else ""
         if trouble and trouble != self.trouble:
             log.warning(trouble, extra={"event": "source_away", "source": f"kafka://{self.connection.cluster}"})
         self.trouble = trouble
         return report.bounds
+
+    def _join_again_for(self, topics: frozenset[str]) -> None:
+        """A static member that comes back is given what it had, whatever its topics are now; who joins a second time sets off a rebalance."""
+        without = topics - {partition.topic for partition in self._feeds}
+        if without and self.group.replica_id is not None and not self._joined_again:
+            self._joined_again = True
+            self._reader.consumer.subscribe(topics=sorted(self.group.topics), listener=self)
 
     async def _start_new(self, bounds: Mapping[TopicPartition, LogBounds]) -> None:
         """Tell the intake of what was assigned and is there; a topic that is being deleted or made is asked for again."""

@@ -277,3 +277,35 @@ async def test_a_broker_that_dies_is_waited_for(own_kafka: KafkaCluster) -> None
 
         await until(well, "the outage is over")
     assert intake.column(part, "value") == [b"a", b"b"]
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("replica_id", [None, "a"])
+async def test_other_topics_are_read_while_it_runs(lab: Lab, replica_id: str | None) -> None:
+    for name in ("orders", "old", "new"):
+        await lab.make_topic(name)
+        await lab.produce(name, [b"a", b"b"])
+    intake = Recorder()
+    source = lab.source("orders", "old", replica_id=replica_id)
+    async with reading(source, intake):
+        await intake.until_at(lab.part("orders"), 2)
+        await intake.until_at(lab.part("old"), 2)
+        await source.subscribe([lab.topic("orders"), lab.topic("new")])
+        await lab.produce("orders", [b"c"])
+        await lab.produce("old", [b"c"])
+        await intake.until_at(lab.part("new"), 2)
+        await intake.until_at(lab.part("orders"), 3)
+        assert intake.held == {lab.part("orders"), lab.part("new")}
+    assert intake.hi(lab.part("old")) == 2
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_static_member_that_comes_back_with_other_topics_is_given_them(lab: Lab) -> None:
+    for name in ("orders", "new"):
+        await lab.make_topic(name)
+        await lab.produce(name, [b"a"])
+    for topics in (["orders"], ["orders", "new"]):
+        intake = Recorder()
+        async with reading(lab.source(*topics, replica_id="a"), intake):
+            for name in topics:
+                await intake.until_at(lab.part(name), 1, 60.0)
