@@ -298,6 +298,10 @@ class Lake(Protocol):
         """The uuid of the target table, which is made, empty, if the script reads `batch` and binds; None while there is none."""
         ...
 
+    def away(self) -> Mapping[str, str]:
+        """Lakes whose files cannot be reached now, each with why."""
+        ...
+
     def rebuild(self) -> None:
         """DETACH, close, ATTACH anew: after a restored or failed-over database, an INTERNAL error or a COMMIT that never came back."""
         ...

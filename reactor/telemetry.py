@@ -86,10 +86,10 @@ class Telemetry:
 
     def forget_asset(self, asset: str) -> None:
         """It has no script any more."""
-        by_asset = (self.runs, self.slices, self.slice_oldest_due, self.asset_last_success, self.events_settled, self.decisions, self.rows_written,
-                    self.run_duration)
-        for metric in by_asset:
-            metric.remove_by_labels({"asset": asset})
+        for metric in vars(self).values():
+            if isinstance(metric, Gauge | Counter | Histogram):
+                with suppress(ValueError):  # it has no such label
+                    metric.remove_by_labels({"asset": asset})
 
     def know_lake(self, lake: str) -> None:
         """Label sets of a lake start at 0."""

@@ -222,7 +222,7 @@ async def _service(parts: Parts, scripts: Sequence[Script], *, streams: bool) ->
     return Service(
         engine=engine, loop=loop, executor=_executor(parts, loop, await state.epoch()), state=state, liveness=state, probe=state, clock=parts.clock,
         telemetry=parts.telemetry, publishers=_publishers(parts) if streams else [], drain_seconds=settings.run.drain_seconds,
-        graph=feeders.graph(scripts, parts.project.producers), graphs=graphs, graph_of=graph_of, interrupt=parts.lake.close,
+        graph=feeders.graph(scripts, parts.project.producers), graphs=graphs, graph_of=graph_of, lakes_away=parts.lake.away, interrupt=parts.lake.close,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -95,7 +94,7 @@ class SpanReader:
 
     def start(self, partition: TopicPartition, offset: int) -> None:
         """Read this source partition from this offset on (once it is not paused), if it is still assigned."""
-        with suppress(IllegalStateError):
+        if partition in self.consumer.assignment():
             self.consumer.seek(partition, offset)
             self.next[partition] = offset
             self._starts[partition] = self._starts.get(partition, 0) + 1
@@ -107,12 +106,12 @@ class SpanReader:
 
     def hold(self, partition: TopicPartition) -> None:
         """Do not fetch it, until it is resumed."""
-        with suppress(IllegalStateError):  # it was revoked in this moment
+        if partition in self.consumer.assignment():
             self.consumer.pause(partition)
 
     def release(self, partition: TopicPartition) -> None:
         """Fetch it."""
-        with suppress(IllegalStateError):
+        if partition in self.consumer.assignment():
             self.consumer.resume(partition)
 
     async def fetch(self) -> Sequence[tuple[TopicPartition, Fetched]]:

@@ -10,13 +10,13 @@ from uuid import UUID
 
 from reactor.domain.assets import LakeTable
 from reactor.domain.scripts import Script
-from reactor.errors import Conflict, RunBlocked, RunFailed
+from reactor.errors import Conflict, Outage, RunBlocked, RunFailed
 from reactor.lake.binding import example_partition
 from reactor.lake.keep import Custody, keep_of
 from reactor.lake.materialize import StagedRun
 from reactor.lake.session import Instance, InstanceSettings, LakeSettings
 from reactor.lake.stage import stage
-from reactor.lake.tables import file_names, look
+from reactor.lake.tables import any_file, file_names, look
 from reactor.ports import SliceInput, StageOrder
 
 
@@ -38,7 +38,9 @@ class DuckLake:
         self._swapping = threading.Lock()
         self._instance = Instance(self._settings)
         try:
-            self._keeps = {lake: keep_of(settings.folder, keep_path and keep_path / lake) for lake, settings in lakes.items() if settings.folder}
+            folders = {lake: settings.folder for lake, settings in lakes.items() if settings.folder}
+            self._refuse_lost(folders)
+            self._keeps = {lake: keep_of(folder, keep_path and keep_path / lake) for lake, folder in folders.items()}
             self.sweep()
         except BaseException:
             self._instance.retire()
@@ -48,6 +50,7 @@ class DuckLake:
         """See `reactor.ports.Lake`."""
         instance = self._sound()
         lake = LakeTable.parse(order.script.managed.asset).lake if order.script.managed else self._settings.default_lake
+        instance.reach(f"lake_{lake}")
         custody = Custody(self._keeps.get(lake), partial(self._named, f"lake_{lake}"))
         return stage(instance, order, custody, skip_unchanged=self._skip_unchanged, limit_seconds=self._run_seconds_max)
 
@@ -82,12 +85,26 @@ class DuckLake:
     def rebuild(self) -> None:
         """See `reactor.ports.Lake`. What was staged before is lost (`stale`)."""
         with self._swapping:
-            old, self._instance = self._instance, Instance(self._settings)
+            old, self._instance = self._instance, Instance(self._settings, self._instance.folders)
         old.retire()
+
+    def away(self) -> Mapping[str, str]:
+        """See `reactor.ports.Lake`."""
+        return {lake: said for lake, folder in self._instance.folders.items() if (said := folder.trouble)}
 
     def close(self) -> None:
         """See `reactor.ports.Lake`."""
         self._instance.retire()
+
+    def _refuse_lost(self, folders: Mapping[str, Path]) -> None:
+        """An empty folder whose lake has files is a mount that is away. Raises `Outage`."""
+        for lake, folder in folders.items():
+            if any(folder.iterdir()):
+                continue
+            with self._sound().lent("looking for files of the lake") as cursor:
+                found = cursor.execute(any_file(f"lake_{lake}")).fetchone()
+            if found:
+                raise Outage(f"the lake's folder {folder} is empty, and lake `{lake}` has files", hint="is it a mount that is away? Mount it, or put the files back")
 
     def _sound(self) -> Instance:
         """The instance, a new one if an INTERNAL error has broken it."""
@@ -95,7 +112,7 @@ class DuckLake:
             with self._swapping:
                 old = self._instance
                 if old.broken:
-                    self._instance = Instance(self._settings)
+                    self._instance = Instance(self._settings, old.folders)
             old.retire()
         return self._instance
 

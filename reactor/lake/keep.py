@@ -24,6 +24,7 @@ from uuid import uuid4
 
 from reactor.domain.runs import RunId
 from reactor.errors import Outage, UsageError
+from reactor.lake.folders import LakeFolder
 
 KEEP_SECONDS = 3600.0
 """Age of a run's links at which a sweep drops them: longer than any COMMIT, or any replica that sleeps in one, may take."""
@@ -61,6 +62,7 @@ class Keep:
         if keep_folder.is_relative_to(lake_folder):
             raise UsageError(f"the keep folder {keep_folder} lies inside the lake's data path", hint="orphan cleaning would see its files: put it outside")
         self._prove()
+        self._home = LakeFolder(lake_folder)
 
     def _prove(self) -> None:
         name = f".reactor-probe-{uuid4()}"  # in containers all have one pid, and one that was killed leaves its files
@@ -80,7 +82,8 @@ class Keep:
                 probe.unlink(missing_ok=True)
 
     def hold(self, run_id: RunId, tables: Iterable[str], since: float) -> Kept:
-        """Link the files that were written into these folders of the lake since then, POSIX seconds. Raises OSError."""
+        """Link the files that were written into these folders of the lake since then, POSIX seconds. Raises OSError, `Outage`."""
+        self._home.must_be_there()
         folder = self._folder / str(run_id)
         places = sorted({self._lake / table for table in tables})
         files = tuple(file.relative_to(self._lake) for place in places for file in self._written(place, since))
@@ -100,6 +103,7 @@ class Keep:
 
     def restore(self, kept: Kept, named: Named) -> int:
         """Link back what the catalog names and the lake has lost; how many files that were. Raises `Outage`."""
+        self._home.must_be_there()
         lost = {file.name: file for file in kept.files if not (self._lake / file).exists() and (kept.folder / file).exists()}
         wanted = named(lost) if lost else ()
         for name in wanted:
@@ -147,7 +151,7 @@ class Custody:
         self._committed: bool | None = None
 
     def hold(self, run_id: RunId, tables: Iterable[str], since: float) -> None:
-        """COMMIT comes next. Raises OSError."""
+        """COMMIT comes next. Raises OSError, `Outage`."""
         self._kept = self._keep.hold(run_id, tables, since) if self._keep else None
         with self._lock:
             self._committing, self._committed = True, None

@@ -134,6 +134,7 @@ class StagedRun:
         """Open the transaction; the mark is its first statement."""
         if self._instance.retired:
             raise Outage("the lakes were attached anew", hint="the rows are staged again")
+        self._instance.reach(self._contents.to.table.catalog)
         leave(self._cursor)
         self._began_at = time.time()
         self._cursor.execute("BEGIN")
@@ -157,6 +158,9 @@ class StagedRun:
         except OSError as error:
             self.rollback()
             raise Outage(f"keeping the files: {error}") from error
+        except Outage:
+            self.rollback()
+            raise
         try:
             self._open = False
             with self._stages.timed("commit"):

@@ -19,6 +19,7 @@ import duckdb
 
 from reactor.errors import Outage, ReactorError, StateForbids, UsageError
 from reactor.lake.failures import broken, classified, masked
+from reactor.lake.folders import LakeFolder
 from reactor.lake.statements.quoting import identifier, literal
 
 RESERVED_NAMES = frozenset({"main", "temp", "system", "memory"})
@@ -116,11 +117,15 @@ def _keyword_value(value: str) -> str:
 class Instance:
     """An open DuckDB instance. Raises Outage if PostgreSQL does not answer, UsageError if it holds something else than was configured.
 
-    `broken`: no cursor of it works any more. `attaching`: a script's own databases are attached while it is held.
+    `broken`: no cursor of it works any more. `attaching`: a script's own databases are attached while it is held. `folders`: by lake, those
+    that were there before; they must be there again. None: they are made if they are not there.
     """
 
-    def __init__(self, settings: InstanceSettings) -> None:
+    def __init__(self, settings: InstanceSettings, folders: Mapping[str, LakeFolder] | None = None) -> None:
         self.settings = settings
+        self.folders = dict(folders or {})
+        for folder in self.folders.values():
+            folder.must_be_there()
         self.broken = False
         self.attaching = threading.Lock()
         self._lock = threading.Lock()
@@ -146,8 +151,9 @@ class Instance:
 
     def _attach(self, name: str, lake: str, text: str, *, secret: bool) -> None:
         settings = self.settings.lakes[lake]
-        if settings.folder is not None and not self.settings.read_only:
+        if settings.folder is not None and not self.settings.read_only and lake not in self.folders:
             made(settings.folder, f"[lakes.{lake}] data_path")
+            self.folders[lake] = LakeFolder(settings.folder)
         options = [f"METADATA_SCHEMA {literal(f'lake_{lake}')}", "DATA_INLINING_ROW_LIMIT 0"]
         options += ["READ_ONLY"] if self.settings.read_only else [f"DATA_PATH {literal(settings.location)}"]
         options += ["AUTOMATIC_MIGRATION TRUE"] if self.settings.migrating else []
@@ -215,6 +221,11 @@ class Instance:
         finally:
             self.release(cursor)
 
+    def reach(self, catalog: str) -> None:
+        """Raises `Outage` if the folder of this lake is away; `catalog`: its database."""
+        if folder := self.folders.get(self.settings.names[catalog]):
+            folder.must_be_there()
+
     @property
     def retired(self) -> bool:
         """Whether it is given up."""
@@ -225,6 +236,9 @@ class Instance:
         self.broken |= broken(error)
         if self._retired:
             return Outage(f"{doing}: the lakes were attached anew", hint=masked(str(error)))
+        for folder in self.folders.values():
+            if folder.trouble:
+                return Outage(f"{doing}: {folder.trouble}", hint=masked(str(error)))
         return classified(error, doing)
 
     def retire(self) -> None:

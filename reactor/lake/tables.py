@@ -91,6 +91,11 @@ def new_folder(cursor: duckdb.DuckDBPyConnection, table: LakeTable) -> str | Non
     return str(row[0]).rpartition("/")[0] if row else None
 
 
+def any_file(catalog: str) -> str:
+    """Query: a row if a lake has a data file in any snapshot."""
+    return metadata_query(catalog, f"SELECT 1 FROM {metadata_schema(catalog)}.ducklake_data_file LIMIT 1")
+
+
 def file_names(catalog: str, names: Collection[str]) -> str:
     """Query: those of the names that a data or delete file has in any snapshot of a lake."""
     listed = ", ".join(literal(name) for name in sorted(names))

@@ -85,6 +85,7 @@ class Graphs:
         self.feedings |= graph.feedings
         await self._subscribe(before)
         self.loop.tell(lambda engine, _: engine.set_scripts(graph.scripts, graph.producers))
+        await self.loop.ask(lambda _engine, _now: None)  # it is done
         await self._end_or_subscribe(before.readers, graph.readers)
         for key in before.feedings.keys() - graph.feedings.keys():
             del self.feedings[key]

@@ -45,7 +45,7 @@ class Service:
     """Everything that runs, put together by `wiring`. `graph`: what runs at first.
 
     `graph_of`: the graph of these scripts; what is read already is kept. Raises `Outage`, `StateForbids` for scripts that may not run.
-    `interrupt`: ends what the lake is doing, for who cannot wait for a drain; the service is of no use afterwards.
+    `lakes_away`: lakes whose files cannot be reached now, with why (blocking). `interrupt`: ends what the lake is doing, for who cannot wait for a drain; the service is of no use afterwards.
     """
 
     engine: Engine
@@ -61,6 +61,7 @@ class Service:
     graph: Graph
     graphs: Graphs
     graph_of: Callable[[Sequence[Script], Producers], Awaitable[Graph]]
+    lakes_away: Callable[[], Mapping[str, str]]
     interrupt: Callable[[], None]
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     ready: asyncio.Event = field(default_factory=asyncio.Event)

@@ -32,6 +32,10 @@ class GatedLake:
         """See `ports.Lake`."""
         return self.lake.ensure_table(script)
 
+    def away(self) -> Mapping[str, str]:
+        """See `ports.Lake`."""
+        return self.lake.away()
+
     def rebuild(self) -> None:
         """See `ports.Lake`."""
         self.lake.rebuild()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 import uvicorn
+from anyio import to_thread
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -72,7 +73,15 @@ class Health:
             return Seen(draining=draining, sources=sources, postgres=f"no answer within {ASK_SECONDS_MAX:g} s")
         except ReactorError as error:
             return Seen(draining=draining, sources=sources, postgres=str(error.args[0]))
-        return Seen(None, draining, "", lakes, unwatched, sources, gaps)
+        return Seen(None, draining, "", {**lakes, **await self._away(service)}, unwatched, sources, gaps)
+
+    async def _away(self, service: Service) -> Mapping[str, str]:
+        """Lakes whose folder cannot be reached; a dead network file system answers nobody."""
+        try:
+            async with asyncio.timeout(ASK_SECONDS_MAX):
+                return await to_thread.run_sync(service.lakes_away, abandon_on_cancel=True)
+        except TimeoutError:
+            return dict.fromkeys(self.lakes, f"no answer within {ASK_SECONDS_MAX:g} s")
 
 
 async def _catalog(probe: Probe, lake: str) -> str:

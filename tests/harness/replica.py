@@ -31,10 +31,14 @@ class Replica:
     async def start(self) -> None:
         """Returns when it serves; raises what keeps it from it."""
         self._task = asyncio.create_task(self._live())
-        opened = asyncio.ensure_future(self._opened.wait())
-        await asyncio.wait([self._task, opened], return_when=asyncio.FIRST_COMPLETED)
-        opened.cancel()
+        serves = asyncio.ensure_future(self._serves())
+        await asyncio.wait([self._task, serves], return_when=asyncio.FIRST_COMPLETED)
+        serves.cancel()
         self.raise_if_ended()
+
+    async def _serves(self) -> None:
+        await self._opened.wait()
+        await self.service.ready.wait()
 
     async def _live(self) -> None:
         instead = Instead(self._instead.source and self._source, lambda lake: GatedLake(lake, self.gates))
@@ -74,7 +78,6 @@ class Replica:
 
     async def reload(self, project: Project) -> None:
         """Run these scripts from now on."""
-        await self.service.ready.wait()
         await self.service.reload(project.scripts, project.producers)
 
     async def stop(self) -> None:
@@ -103,8 +106,6 @@ class Replica:
 
     async def still(self) -> int | None:
         """A number that is the same as long as nothing happens; None: something does."""
-        if not self.service.ready.is_set():
-            return None
         return await self.service.loop.ask(lambda engine, _: engine._tickets if all(_idle(lane) for lane in engine.lanes.values()) else None)
 
     async def ends(self, partitions: Mapping[str, list[SourcePartition]]) -> Mapping[Feed, int]:

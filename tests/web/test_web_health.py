@@ -45,10 +45,14 @@ class Running:
     error: Exception | None = None
     silent: bool = False
     watches: bool = True
+    away: Mapping[str, str] = field(default_factory=dict)
     loop: Turning = field(default_factory=Turning)
     feedings: Mapping[tuple[str, str], object] = field(default_factory=dict)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def lakes_away(self) -> Mapping[str, str]:
+        return self.away
 
     @property
     def probe(self) -> "Running":
