@@ -194,15 +194,16 @@ class Product:
         return ended[-1]
 
     def refuse_writes(self, *, refused: bool) -> None:
-        """The lake cannot be written: a file stands where its folder was (root would write into a read-only one)."""
-        away = self.lake_folder.with_name("away")
+        """Nothing of the schema can be written: a file stands where its folder was (root would write into a read-only one)."""
+        folder = self.lake_folder / "main"
+        away = self.lake_folder / "away"
         if refused:
-            self.lake_folder.mkdir(parents=True, exist_ok=True)
-            self.lake_folder.rename(away)
-            self.lake_folder.touch()
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.rename(away)
+            folder.touch()
         else:
-            self.lake_folder.unlink()
-            away.rename(self.lake_folder)
+            folder.unlink()
+            away.rename(folder)
 
     # -- facts
 
