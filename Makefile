@@ -8,7 +8,7 @@ ROUNDS ?= 20
 RIVALS := bench/.venv/bin/python
 RIVALS_READY := bench/.venv/.ready
 
-.PHONY: help run test cases chaos mutants bench growth check docs first-hour
+.PHONY: help run test cases chaos outages mutants bench growth check docs first-hour
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name says; do printf '%-18s %s\n' "$$name" "$$says"; done
@@ -24,6 +24,9 @@ cases: $(READY) ## the given cases, or those of another folder (CASES=<folder>)
 
 chaos: $(READY) ## rounds of everything that can break, on three real Kafka brokers (ROUNDS=20 SEED=7 FIRST=1)
 	@$(PYTHON) -m tests.chaos --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED)) $(if $(FIRST),--first $(FIRST)) $(if $(ACTS),--acts $(ACTS))
+
+outages: $(READY) ## PostgreSQL, Kafka and the lake's folder go away under load, and come back (SECONDS=60: each for so long)
+	@$(PYTHON) -m tests.outages $(if $(SECONDS),--seconds $(SECONDS))
 
 mutants: $(READY) ## break one rule of the product after the other, and see a test fall (ARGS="no_token overtaking": these)
 	@$(PYTHON) -m tests.mutants $(ARGS)

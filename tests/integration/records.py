@@ -16,6 +16,7 @@ from tests.parts.waiting import until
 DAYS = ("2026-03-01", "2026-03-02", "2026-03-03")
 CUSTOMERS = 5
 BURST_RECORDS, BURST_PAUSE_SECONDS = 40, 0.05
+PATIENCE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,16 @@ def totals(orders: Iterable[Order]) -> dict[tuple[str, int], tuple[int, int]]:
 
 @dataclass(slots=True)
 class OrderTopic:
-    """A topic and all that was sent to it and acknowledged. `begins`: the first order of each log that it has been."""
+    """A topic and all that was sent to it and acknowledged. `begins`: the first order of each log that it has been.
+
+    `idempotent`: the broker tells a repeated record from a new one; the small one does not.
+    """
 
     bootstrap_servers: str
     name: str
     partitions: int
     copies: int = 1
+    idempotent: bool = True
     sent: list[Order] = field(default_factory=list)
     begins: list[int] = field(default_factory=list)
 
@@ -86,6 +91,12 @@ class OrderTopic:
             await admin.close()
         self.begins.append(len(self.sent))
 
+    def producer(self, patience_seconds: float = PATIENCE_SECONDS) -> AIOKafkaProducer:
+        """Whoever sends: what is not acknowledged within `patience_seconds` has failed."""
+        return AIOKafkaProducer(
+            bootstrap_servers=self.bootstrap_servers, acks="all", enable_idempotence=self.idempotent, linger_ms=5,
+            request_timeout_ms=round(patience_seconds * 1000))
+
     def ends(self) -> Counter[str]:
         """How many orders the log of each source partition holds."""
         return Counter(str(order.number % self.partitions) for order in self.sent[self.begins[-1] :])
@@ -98,14 +109,14 @@ class OrderTopic:
         """Records that are no orders."""
 
         async def send() -> None:
-            async with _producer(self.bootstrap_servers) as producer:
+            async with self.producer() as producer:
                 for value in values:
                     await producer.send_and_wait(self.name, value, partition=partition)
 
         asyncio.run(send())
 
     async def _send(self, orders: Sequence[Order]) -> None:
-        async with _producer(self.bootstrap_servers) as producer:
+        async with self.producer() as producer:
             await self._burst(producer, orders)
 
     async def _burst(self, producer: AIOKafkaProducer, orders: Sequence[Order]) -> None:
@@ -115,17 +126,20 @@ class OrderTopic:
 
 
 class Load:
-    """`with Load(topic)`: orders keep coming, some hundred a second, until it is left. What a broker that dies has not acknowledged is repeated."""
+    """`with Load(topic)`: orders keep coming, some hundred a second, until it is left. What a broker that dies has not acknowledged is repeated.
 
-    def __init__(self, topic: OrderTopic, pause_seconds: float = BURST_PAUSE_SECONDS) -> None:
-        self._topic, self._pause_seconds = topic, pause_seconds
+    `patience_seconds`: how long a broker may be away.
+    """
+
+    def __init__(self, topic: OrderTopic, pause_seconds: float = BURST_PAUSE_SECONDS, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        self._topic, self._pause_seconds, self._patience_seconds = topic, pause_seconds, patience_seconds
         self._over = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._produce()))
         self._failure: BaseException | None = None
 
     async def _produce(self) -> None:
         try:
-            async with _producer(self._topic.bootstrap_servers) as producer:
+            async with self._topic.producer(self._patience_seconds) as producer:
                 while not self._over.is_set():
                     await self._topic._burst(producer, [Order(len(self._topic.sent) + i) for i in range(BURST_RECORDS)])
                     await asyncio.to_thread(self._over.wait, self._pause_seconds)
@@ -141,10 +155,6 @@ class Load:
         self._thread.join()
         if self._failure is not None:
             raise self._failure
-
-
-def _producer(bootstrap_servers: str) -> AIOKafkaProducer:
-    return AIOKafkaProducer(bootstrap_servers=bootstrap_servers, acks="all", enable_idempotence=True, linger_ms=5, request_timeout_ms=60_000)
 
 
 def published(bootstrap_servers: str, topic: str) -> list[str]:

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 from reactor.embedded.child import command_as_child
 from tests.harness.log_lines import wrong_lines
@@ -62,6 +64,20 @@ class Served:
         """Where `/readyz` is."""
         said: str = self.wait_until_said("service_started")["message"]
         return said.rpartition(" at ")[2]
+
+    def ready(self) -> tuple[int, dict[str, tuple[str, str]]]:
+        """What `/readyz` answers: the status, and of each check its status and message."""
+        try:
+            with urlopen(f"{self.health_url}/readyz", timeout=10) as answer:  # noqa: S310 - our own process
+                status, body = answer.status, answer.read()
+        except HTTPError as error:
+            status, body = error.code, error.read()
+        return status, {check["name"]: (check["status"], check["message"]) for check in json.loads(body)["checks"]}
+
+    def alive(self) -> bool:
+        """Whether `/livez` is content."""
+        with urlopen(f"{self.health_url}/livez", timeout=10) as answer:  # noqa: S310 - our own process
+            return bool(answer.status == 200)
 
     @property
     def ended(self) -> bool:

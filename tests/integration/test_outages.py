@@ -1,14 +1,9 @@
 """PostgreSQL or Kafka is away, at the start or later (OP-11): it is said, waited for, and no run fails by it."""
 
-import json
-from urllib.error import HTTPError
-from urllib.request import urlopen
-
 import pytest
 
 from tests.integration.own_postgres import OwnPostgres
 from tests.integration.records import Load
-from tests.integration.served import Served
 from tests.integration.shop import Shop
 from tests.parts.kafka import KafkaCluster
 from tests.parts.waiting import wait_until
@@ -23,21 +18,6 @@ INSERT INTO reactor.run SELECT (jsonb_populate_record(r, jsonb_build_object('id'
 """What a failover leaves that has lost the newest commits: a run that is running, and whose replica believes that it has ended."""
 
 
-def ready(served: Served) -> tuple[int, dict[str, tuple[str, str]]]:
-    """What `/readyz` answers: the status, and of each check its status and message."""
-    try:
-        with urlopen(f"{served.health_url}/readyz", timeout=10) as answer:  # noqa: S310 - our own process
-            status, body = answer.status, answer.read()
-    except HTTPError as error:
-        status, body = error.code, error.read()
-    return status, {check["name"]: (check["status"], check["message"]) for check in json.loads(body)["checks"]}
-
-
-def alive(served: Served) -> int:
-    with urlopen(f"{served.health_url}/livez", timeout=10) as answer:  # noqa: S310 - our own process
-        return int(answer.status)
-
-
 def test_a_database_that_is_away_at_the_start_and_dies_twice_under_load(shop_on_own_postgres: Shop, own_postgres: OwnPostgres) -> None:
     shop = shop_on_own_postgres
     shop.write_all_scripts()
@@ -45,7 +25,7 @@ def test_a_database_that_is_away_at_the_start_and_dies_twice_under_load(shop_on_
     served = shop.serve()
     said = served.wait_until_said("start_waits")
     assert "PostgreSQL does not answer" in said["message"]
-    status, checks = ready(served)
+    status, checks = served.ready()
     assert status == 503
     assert "PostgreSQL does not answer" in checks["start"][1]
     own_postgres.start()
@@ -55,12 +35,12 @@ def test_a_database_that_is_away_at_the_start_and_dies_twice_under_load(shop_on_
             shop.wait_until_committed(shop.committed() + 200)
             shop.execute(FORGOTTEN)
             own_postgres.kill()
-            wait_until(lambda: ready(served)[0] == 503, "it is not ready")
-            assert alive(served) == 200
+            wait_until(lambda: served.ready()[0] == 503, "it is not ready")
+            assert served.alive()
             sent = len(shop.orders.sent)
             wait_until(lambda: len(shop.orders.sent) > sent + 300, "the load goes on")  # noqa: B023 - waited for within the turn
             own_postgres.start()
-            wait_until(lambda: ready(served)[0] == 200, "it is ready again")
+            wait_until(lambda: served.ready()[0] == 200, "it is ready again")
     shop.finish()
     assert shop.failed_runs() == []
 
@@ -85,15 +65,15 @@ def test_a_broker_that_is_away_at_the_start_and_dies_under_load(shop_on_own_kafk
     source = "source kafka://main"
     own_kafka.kill()
     served = shop.serve()
-    wait_until(lambda: ready(served)[1].get(source, ("", ""))[1].startswith("Kafka cluster main"), "the broker's absence is said", 60.0)
-    assert ready(served)[0] == 503
+    wait_until(lambda: served.ready()[1].get(source, ("", ""))[1].startswith("Kafka cluster main"), "the broker's absence is said", 60.0)
+    assert served.ready()[0] == 503
     own_kafka.start()
     served.wait_until_ready()
     with Load(shop.orders):
         shop.wait_until_committed(200)
         own_kafka.kill()
-        wait_until(lambda: ready(served)[1][source][0] == "degraded", "the loss is said", 60.0)
-        assert ready(served)[0] == 200
+        wait_until(lambda: served.ready()[1][source][0] == "degraded", "the loss is said", 60.0)
+        assert served.ready()[0] == 200
         own_kafka.start()
         sent = len(shop.orders.sent)
         wait_until(lambda: len(shop.orders.sent) > sent + 300, "the load goes on")
