@@ -127,6 +127,7 @@ REPEAT_SECONDS = 30.0
 EVENTS: Mapping[str, str] = MappingProxyType({
     "service_started": "The process is there; where its health is asked.",
     "service_ready": "Everything that it needs answers.",
+    "service_progress": "Every 10 s: rows, runs, lag.",
     "service_draining": "It takes nothing new, and ends what it has begun.",
     "service_stopped": "The process ends.",
     "source_assigned": "Source partitions are read by this replica from now on.",

@@ -25,7 +25,7 @@ from reactor.domain.scripts import Script
 from reactor.errors import Outage, StateForbids
 from reactor.lake.quarantine import quarantine_table
 from reactor.state import PostgresState
-from reactor.state.listing import RunSummary
+from reactor.state.listing import RunSummary, TableSummary
 
 RATE_SECONDS: Final = 10.0
 """Over how long a source's rate is taken."""
@@ -77,6 +77,7 @@ class AssetView:
     snapshot_id: int | None = None
     lane: LaneView | None = None
     last: RunView | None = None
+    succeeded_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +93,13 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Everything at one moment. `quarantined`: records that the lakes have set aside, ever."""
+    """Everything at one moment (`at`, POSIX seconds). `quarantined`: records that the lakes have set aside, ever."""
 
     assets: Sequence[AssetView] = ()
     sources: Sequence[SourceView] = ()
     totals: Totals = field(default_factory=Totals)
     quarantined: int = 0
+    at: float = 0.0
 
     @property
     def lag_events(self) -> int:
@@ -118,7 +120,7 @@ class Collector:
     """Looks at one project. `scripts`: upstream first, as they are to be shown; `since`: runs created before it are not counted."""
 
     def __init__(self, state: PostgresState, lakes: Sequence[str], scripts: Sequence[Script], scrape: Scrape, since: datetime) -> None:
-        self._state, self._lakes, self._scripts, self._scrape = state, lakes, scripts, scrape
+        self._state, self._lakes, self.scripts, self._scrape = state, lakes, scripts, scrape
         self._ended = EndedRuns(state, since)
         self._rates = Rates()
         self._last: dict[str, RunView] = {}
@@ -135,15 +137,18 @@ class Collector:
         if self._quarantined_before is None:
             self._quarantined_before = quarantined
         await self._ended.look()
-        snapshots = {table.asset: table.snapshot_id for table in await self._state.tables()}
+        tables = {table.asset: table for table in await self._state.tables()}
         lanes = _lanes(samples)
-        assets = [
-            AssetView(script.consumer, script.path, rows.get(script.consumer), snapshots.get(script.consumer), lanes.get(script.consumer),
-                      await self._last_run(script.path))
-            for script in self._scripts
-        ]  # fmt: skip
+        assets = [await self._asset(script, rows.get(script.consumer), tables.get(script.consumer), lanes.get(script.consumer)) for script in self.scripts]
         totals = replace(self._ended.totals, quarantined=quarantined - self._quarantined_before)
-        return View(assets, self._rates.of(samples, now), totals, quarantined)
+        return View(assets, self._rates.of(samples, now), totals, quarantined, now)
+
+    async def _asset(self, script: Script, rows: int | None, table: TableSummary | None, lane: LaneView | None) -> AssetView:
+        last = await self._last_run(script.path)
+        succeeded = [table.updated_at, table.checked_at] if table else []
+        succeeded += [last.run.finished_at] if last and last.run.state == "completed" else []
+        newest = max((at for at in succeeded if at is not None), default=None)
+        return AssetView(script.consumer, script.path, rows, table.snapshot_id if table else None, lane, last, newest)
 
     async def _rows(self) -> Mapping[str, int]:
         """Rows by asset; a lake that nobody has made yet has none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -31,7 +32,7 @@ class Frame:
 
 def screen(view: View, frame: Frame) -> RenderableType:
     """The whole screen."""
-    parts: list[RenderableType] = [_head(view, frame), _sources(view.sources), _assets(view.assets)]
+    parts: list[RenderableType] = [_head(view, frame), _sources(view.sources), _assets(view.assets, view.at)]
     if errors := [_cut(f"{asset.script}: {first_line(said)}", "red") for asset in view.assets if (said := _error(asset))]:
         parts += [*errors, Text()]
     if frame.notes:
@@ -42,19 +43,35 @@ def screen(view: View, frame: Frame) -> RenderableType:
 
 def line(view: View, frame: Frame) -> str:
     """The same in one line, for files and pipes."""
+    newest = max((a for a in view.assets if a.last), key=_ended_at, default=None)
+    fired = [f"{newest.script} fired by {fired_by(newest.last)}"] if newest else []
+    return "; ".join([counted_line(view, frame), *fired])
+
+
+def counted_line(view: View, frame: Frame) -> str:
+    """Counts alone."""
     totals = view.totals
     counts = {"rows": totals.rows, "runs": totals.runs, "snapshots": totals.snapshots, "cascades": totals.cascades, "quarantined": totals.quarantined}
     tables = [f"{_short(a.name)} {a.rows} rows @{a.snapshot_id}" for a in view.assets if a.rows is not None and a.snapshot_id is not None]
-    newest = max((a for a in view.assets if a.last), key=_ended_at, default=None)
-    fired = [f"{newest.script} fired by {fired_by(newest.last)}"] if newest else []
     said = " ".join(f"{name}={number}" for name, number in {**counts, "lag": view.lag_events}.items())
-    return "; ".join([f"{clock(frame.elapsed_seconds)} {frame.status}: {said}", *tables, *fired])
+    return "; ".join([f"{clock(frame.elapsed_seconds)} {frame.status}: {said}", *tables])
 
 
 def clock(seconds: float) -> str:
     """Minutes and seconds."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes}:{rest:02}"
+
+
+def age(at: datetime | None, now: float) -> str:
+    """How long ago, by the unit that says it best."""
+    if at is None:
+        return NONE
+    seconds = max(0.0, now - at.timestamp())
+    for unit, unit_seconds in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if seconds >= 2 * unit_seconds:
+            return f"{seconds // unit_seconds:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def fired_by(last: RunView | None) -> str:
@@ -122,20 +139,19 @@ def _sources(sources: Sequence[SourceView]) -> RenderableType:
     return Group(table, Text())
 
 
-def _assets(assets: Sequence[AssetView]) -> RenderableType:
-    table = _table("asset", "rows", "snapshot", "last run", "slices", "fired by")
+def _assets(assets: Sequence[AssetView], now: float) -> RenderableType:
+    table = _table("asset", "rows", "snapshot", "fresh", "slices", "fired by")
     for asset in assets:
-        ended = asset.last.run.finished_at if asset.last else None
-        at = Text(NONE if ended is None else f"{ended:%H:%M:%S}", "red" if _error(asset) else "")
+        fresh = Text(age(asset.succeeded_at, now), "red" if _error(asset) else "")
         name = asset.name.removeprefix("ducklake://")
-        table.add_row(name, _count(asset.rows), _count(asset.snapshot_id), at, doing(asset.lane), _cut(fired_by(asset.last)))
+        table.add_row(name, _count(asset.rows), _count(asset.snapshot_id), fresh, doing(asset.lane), _cut(fired_by(asset.last)))
     return Group(table, Text())
 
 
 def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold underline")
     for name in columns:
-        number = name in {"lag", "records/s", "rows", "snapshot"}
+        number = name in {"lag", "records/s", "rows", "snapshot", "fresh"}
         table.add_column(name, justify="right" if number else "left", no_wrap=name != "fired by")  # the one that gives way when it is narrow
     return table
 

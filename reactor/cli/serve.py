@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Literal, TextIO
 
 import anyio
 import typer
@@ -20,7 +21,9 @@ from reactor import __version__, compiled
 from reactor.cli.answers import counted
 from reactor.cli.call import Call, example, verb, verbs
 from reactor.cli.failures import DONE, INTERRUPTED, TimedOut
+from reactor.cli.onlooker import LINE_SECONDS, SCREEN_SECONDS, LogLines, Onlooker
 from reactor.cli.reload import Reloader
+from reactor.cli.terminal import Display, Terminal
 from reactor.errors import Outage, UsageError
 from reactor.project import Opened, open_project
 from reactor.runtime import failpoints
@@ -35,6 +38,8 @@ logger = logging.getLogger(__name__)
 WAIT_MIN_SECONDS, WAIT_MAX_SECONDS = 0.5, 10.0
 """Between two attempts to start while a dependency is away; each waits twice as long as the one before."""
 READY_LOOK_SECONDS = 0.25
+LOG_FILE = "serve.log"
+"""Below the private folder: the log of the last start whose terminal showed the screen."""
 
 
 @app.command(epilog=example("reactor serve --strict --tags ingest,marts"))
@@ -43,13 +48,15 @@ def serve(
     call: Call,
     tags: Annotated[str | None, typer.Option(metavar="TAG,TAG", help="Only scripts with one of these tags.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Do not start while `check` finds an error or a script waits for a feature.")] = False,
+    live: Annotated[bool | None, typer.Option("--live/--no-live", help="The screen, or the log. [default: the screen on a terminal]")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Reload scripts as soon as their files change.")] = False,
 ) -> int:
     """Run the scripts whenever their sources change, until SIGTERM or Ctrl-C.
 
     SIGHUP reloads the scripts: all, or none while `check` finds an error. Running runs end on the text that they began with.
 
-    Logs go to stdout, as JSON lines or, on a terminal, as text. The first signal ends in order, exit code 0; the second at once. What is away at
+    A terminal shows one screen, and the log goes to .reactor/serve.log; q ends it. Else logs go to stdout as JSON lines (on a terminal as text), with
+    a line of counts each 10 s. The first signal ends in order, exit code 0; the second at once. What is away at
     the start is waited for (with --timeout: for so long at most). /livez, /readyz and /metrics are on [http] health_port.
     """
     failpoints.arm(os.environ.get(failpoints.VARIABLE, ""))
@@ -58,7 +65,11 @@ def serve(
     wanted = [tag for tag in (tags or "").split(",") if tag]
     if strict:
         refuse(opened)
-    start_logging(sys.stdout, level=log.level, form=log_form(log.format, is_terminal=sys.stdout.isatty()))
+    is_terminal, looked_at = sys.stdout.isatty(), sys.stdout.isatty() and sys.stdin.isatty()
+    if live and not looked_at:
+        raise UsageError("--live needs a terminal", hint="leave it out: the log then says each 10 s how far it is")
+    log_path = opened.project.private_folder / LOG_FILE if looked_at and live is not False else None
+    start_logging(_log_file(log_path) if log_path else sys.stdout, level=log.level, form=log_form(log.format, is_terminal=is_terminal))
     for refused, why in opened.refused.items():
         logger.warning("%s does not run: %s", refused, "; ".join(why), extra={"event": "script_refused", "script": refused})
     for dropped, lines in opened.checked.dropped.items():
@@ -66,7 +77,14 @@ def serve(
         logger.warning("%s runs without %s", dropped, said, extra={"event": "lines_dropped", "script": dropped})
     reloader = Reloader(opened, wanted, partial(open_project, opened.project.folder, flags={}, environ=os.environ, profile=call.flags.profile),
                         refuse if strict else None)
-    return asyncio.run(Serving(opened, wanted, reloader, watch=watch, start_seconds_max=call.flags.timeout).run())
+    display = Terminal(color=call.color) if log_path else LogLines()
+    return asyncio.run(Serving(opened, wanted, reloader, display, log_path, watch=watch, start_seconds_max=call.flags.timeout).run())
+
+
+def _log_file(path: Path) -> TextIO:
+    """Of this start alone; it is open as long as the process lives."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open("w", buffering=1)
 
 
 def refuse(opened: Opened) -> None:
@@ -89,6 +107,8 @@ class Serving:
     opened: Opened
     tags: Sequence[str]
     reloader: Reloader
+    display: Display
+    log_path: Path | None = None
     watch: bool = False
     start_seconds_max: float | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -109,14 +129,22 @@ class Serving:
             if any(script.streams for script in self.opened.project.scripts):
                 compiled.ahead(KERNELS, self.opened.project.private_folder / "compiled")
                 stack.callback(compiled.stop)
-            service = await self._start(stack, health, telemetry)
-            if service is not None:
-                await self._serve(service, health)
+            async with anyio.create_task_group() as looking:
+                looking.start_soon(self._onlooker(telemetry, health, f"http://{host}:{port}").run)
+                service = await self._start(stack, health, telemetry)
+                if service is not None:
+                    await self._serve(service, health)
+                looking.cancel_scope.cancel()
         logger.info("stopped", extra={"event": "service_stopped"})
         return DONE
 
+    def _onlooker(self, telemetry: Telemetry, health: Health, address: str) -> Onlooker:
+        seconds = SCREEN_SECONDS if self.log_path else LINE_SECONDS
+        return Onlooker(lambda: self.reloader.opened, self.tags, telemetry, health, self.display, seconds, address, self.log_path, self.stopping.set)
+
     def _stop(self, number: int) -> None:
         if self.stopping.is_set():
+            self.display.__exit__()
             logger.warning("a second signal: ending at once", extra={"event": "service_stopped"})
             logging.shutdown()
             os._exit(INTERRUPTED)

@@ -1,6 +1,6 @@
 import io
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from rich.console import Console
@@ -32,13 +32,14 @@ def drawn(view: View, frame: Frame, width: int = 110) -> str:
 
 VIEW = View(
     [
-        AssetView("ducklake://main/orders", "raw/orders.sql", 12_397, 58, LaneView(running=True, slices_open=2), ran("kafka", events=60)),
-        AssetView("ducklake://main/orders_daily", "marts/orders_daily.sql", 20, 59, LaneView(slices_due=1), ran(upstream=SNAPSHOTS[:1])),
+        AssetView("ducklake://main/orders", "raw/orders.sql", 12_397, 58, LaneView(running=True, slices_open=2), ran("kafka", events=60), AT),
+        AssetView("ducklake://main/orders_daily", "marts/orders_daily.sql", 20, 59, LaneView(slices_due=1), ran(upstream=SNAPSHOTS[:1]),
+                  AT - timedelta(hours=2)),
         AssetView("export/notify.py", "export/notify.py", lane=LaneView(), last=ran(upstream=SNAPSHOTS)),
         AssetView("export/archive.sh", "export/archive.sh"),
     ],
     [SourceView("kafka://local/orders", 43, 30.04), SourceView("kafka://local/customers", 0, None)],
-    Totals(12_000, 44, 40, 20, 3), 5,
+    Totals(12_000, 44, 40, 20, 3), 5, AT.timestamp() + 5,
 )
 FRAME = Frame("orders", "running", 73.9, {"metrics": "http://127.0.0.1:8081/metrics"}, "what notify.py wrote", ["one", "two"], "q stops")
 
@@ -53,10 +54,10 @@ def test_a_screen_says_rows_snapshots_lag_and_what_fired_what() -> None:
         "kafka://local/orders 43 30.0",
         "kafka://local/customers 0 -",
         "",
-        "asset rows snapshot last run slices fired by",
-        "main/orders 12 397 58 10:00:07 running, 2 open kafka, 60 records",
-        "main/orders_daily 20 59 10:00:07 1 due asset: orders @58 2026-06-19",
-        "export/notify.py - - 10:00:07 idle asset: orders @58 2026-06-19, customers @53",
+        "asset rows snapshot fresh slices fired by",
+        "main/orders 12 397 58 5 s running, 2 open kafka, 60 records",
+        "main/orders_daily 20 59 2 h 1 due asset: orders @58 2026-06-19",
+        "export/notify.py - - - idle asset: orders @58 2026-06-19, customers @53",
         "export/archive.sh - - - - -",
         "",
         "what notify.py wrote",
