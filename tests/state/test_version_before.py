@@ -1,11 +1,12 @@
 """OP-8: replicas of the version before keep running, under load, while the database is migrated; then they are too old to start.
 
-Their SQL is that of `version_before/`, word for word; of their Python what has changed since stands in `Before`.
+Their SQL is that of `version_before/`, word for word; `Before` gives it what their Python gave it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,12 +21,15 @@ from reactor.ports import NewRun
 from reactor.state import PostgresState, migrations
 from reactor.state.database import Identity, migrated
 from reactor.state.migrations import Migration, shipped
-from reactor.state.queries import QUERIES, named
+from reactor.state.positions import key_of
+from reactor.state.queries import named
+from reactor.state.runs import claims_json
 from tests.parts.waiting import until
-from tests.state.making import KEY, Catalog, append, claim, mark, run_committed, start
+from tests.state.making import ASSET, KEY, Catalog, append, claim, mark, run_committed
 
 pytestmark = pytest.mark.anyio
 FOLDER = Path(__file__).parent / "version_before"
+QUERIES = {name: text.replace("{catalog}", "lake_main") for name, text in named((FOLDER / "queries.sql").read_text()).items()}
 THEN = [Migration(n, file.stem[5:], file.read_text()) for n, file in enumerate(sorted((FOLDER / "migrations").glob("*.sql")), start=1)]
 WRITERS, COMMITS_BETWEEN, WAIT_SECONDS = 4, 10, 120.0
 REPEATED = ("40001", "40P01", "23505", "55P03")
@@ -33,15 +37,44 @@ NEXT = Migration(len(shipped()) + 1, "add_notes", "alter table reactor.run add c
                  "alter table reactor.position add column note text; create index run_note on reactor.run (note)")
 
 
-class Before(PostgresState):
-    """What the version before did otherwise."""
+class Before:
+    """A replica of the version before, as far as the state sees it: its statements, and what it gives them."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+
+    async def rows(self, name: str, *arguments: object) -> list[asyncpg.Record]:
+        """A statement of then."""
+        return list(await self._pool.fetch(QUERIES[name], *arguments))
 
     async def insert_run(self, run: NewRun) -> None:
-        await self._db.value("insert_run", self._row(run))
+        """With its claims."""
+        await self.rows("insert_run", {
+            "id": str(run.run_id), "workspace": "prod", "replica": "then", "lake": "main", "script": run.script.path, "script_version": "1",
+            "consumer": run.consumer, "asset": ASSET, "strategy": "append", "partition": "", "reason": "kafka", "attempt": 1,
+            "root_run_id": str(run.run_id), "actor": "", "cascade": True, "fired_at": run.trigger.fired_at, "trigger": run.trigger.to_json(),
+            "claims": claims_json(run), "compiled_sql": "", "timings": {}, "drift": {}})
+
+    async def state_of(self, run: NewRun) -> str:
+        """How it ended."""
+        (row,) = await self.rows("verdict", run.run_id, 0, "main")
+        return str(row["state"])
+
+    async def started(self, *keys: PositionKey) -> dict[PositionKey, Token]:
+        """New positions, with their tokens."""
+        await self.rows("insert_positions", [
+            {"consumer": k.consumer, "source": k.source_partition.source, "source_partition": k.source_partition.number, "floor": 0,
+             "routing": "routing", "started_from": "earliest", "topic_id": "cluster/topic", "table_uuid": None} for k in keys])
+        return {key_of(row): Token(row["last_run"]) for row in await self.rows("list_positions", None)}
+
+    async def outbox(self) -> Sequence[asyncpg.Record]:
+        """Number it and read it."""
+        await self.rows("number", "prod")
+        return await self.rows("read_outbox", "prod", 0, 100_000)
 
 
 @pytest.fixture
-async def before(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Before]:
+async def before(database: str) -> AsyncIterator[Before]:
     """A replica of the version before, on a database of that version."""
     connection = await asyncpg.connect(database)
     await connection.execute("create schema reactor; create table reactor.migration ("
@@ -50,21 +83,21 @@ async def before(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         await connection.execute(migration.sql)
         await connection.execute("insert into reactor.migration (version, name) values ($1, $2)", migration.version, migration.name)
     await connection.execute((FOLDER / "commit.sql").read_text())
+    await connection.fetch(QUERIES["fix_installation"], "local", "prod")
     await connection.close()
-    for name, text in named((FOLDER / "queries.sql").read_text()).items():
-        monkeypatch.setitem(QUERIES, name, text)
-    state = await opened_then(database, monkeypatch)
-    yield state
-    await state.close()
+    async with asyncpg.create_pool(database, min_size=1, max_size=5, init=with_json) as pool:
+        yield Before(pool)
 
 
-async def opened_then(database: str, monkeypatch: pytest.MonkeyPatch) -> Before:
-    """As a replica of the version before starts, on a database that it need not migrate."""
+async def with_json(connection: asyncpg.Connection) -> None:
+    await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=json.dumps, decoder=json.loads)
+
+
+async def opened_then(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a replica of the version before starts."""
     with monkeypatch.context() as then:
         then.setattr(migrations, "shipped", lambda: THEN)
-        state = await Before.open(database, installation="local", workspace="prod", migrating=False)
-    assert isinstance(state, Before)
-    return state
+        await (await PostgresState.open(database, installation="local", workspace="prod", migrating=False)).close()
 
 
 @dataclass
@@ -85,12 +118,12 @@ class Writer:
             run = append([PositionClaim(self.key, self.token, self.commits + 1, {})], f"slice {self.key.source_partition.number}")
             await self.state.insert_run(run)
             if self.commits % 3 == 2:
-                await self.state.complete(run.run_id, [PartitionCounts(0, 0)])
+                await self.state.rows("complete", run.run_id, [[0, 0]])
             else:
                 await self._commit(run)
             self.token, self.commits = Token(run.run_id), self.commits + 1
-            await self.state.heartbeat()
-            await self.state.read_outbox(0, 10)
+            await self.state.rows("heartbeat", "then")
+            await self.state.outbox()
 
     async def _commit(self, run: NewRun) -> None:
         """As DuckLake does: once more in a new transaction when somebody was first."""
@@ -98,30 +131,30 @@ class Writer:
             try:
                 await self.catalog.commit(mark(run), session=self.session)
             except asyncpg.PostgresError as error:
-                if error.sqlstate not in REPEATED or (await self.state.verdict(run.run_id, "main", 0)).kind != "running":
+                if error.sqlstate not in REPEATED or await self.state.state_of(run) != "running":
                     raise
                 self.refusals += 1
             else:
-                assert (await self.state.verdict(run.run_id, "main", 0)).kind == "completed"
+                assert await self.state.state_of(run) == "completed"
                 return
 
 
 async def writers_of(state: Before, catalog: Catalog) -> Sequence[Writer]:
     keys = [PositionKey(KEY.consumer, SourcePartition(KEY.source_partition.source, str(n))) for n in range(WRITERS)]
-    tokens = await start(state, *keys)
+    tokens = await state.started(*keys)
     return [Writer(state, catalog, await catalog.session(), key, tokens[key]) for key in keys]
 
 
 async def test_every_statement_of_then_is_understood_after_the_migration(before: Before, database: str) -> None:  # noqa: ARG001 - it makes the database
     await migrated(database, Identity("local", "prod", "new"))
     async with Catalog.made(database) as catalog:
-        for text in named((FOLDER / "queries.sql").read_text()).values():
-            await catalog.connection.prepare(text.replace("{catalog}", "lake_main"))
+        for text in QUERIES.values():
+            await catalog.connection.prepare(text)
 
 
 async def test_replicas_of_then_go_on_while_it_is_migrated(before: Before, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with Catalog.made(database) as catalog:
-        await before.watch_lake("main", watch_external=False)
+        await before.rows("watch_lake", "main", False)
         writers = await writers_of(before, catalog)
         async with asyncio.TaskGroup() as tasks:
             for writer in writers:
@@ -147,21 +180,20 @@ async def test_replicas_of_then_go_on_while_it_is_migrated(before: Before, datab
             for writer in writers:
                 writer.stopping.set()
         published = sum(writer.commits - writer.commits // 3 for writer in writers)
-        stored = await before.positions()
-        assert {key: position.floor for key, position in stored.items()} == {writer.key: writer.commits for writer in writers}
+        stored = await before.rows("list_positions", None)
+        assert {key_of(row): row["floor"] for row in stored} == {writer.key: writer.commits for writer in writers}
         assert await catalog.rows() == published
-        assert len({e.event_id for e in await before.read_outbox(0, 100_000) if e.changed}) == published
+        assert len({row["event_id"] for row in await before.outbox() if row["changed"]}) == published
         with pytest.raises(UsageError, match="this version of Reactor knows"):
             await opened_then(database, monkeypatch)
 
 
-async def test_the_new_version_goes_on_where_the_one_before_stopped(before: Before, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_new_version_goes_on_where_the_one_before_stopped(before: Before, database: str) -> None:
     async with Catalog.made(database) as catalog:
-        await before.watch_lake("main", watch_external=False)
-        token = (await start(before))[KEY]
-        old = append([claim(token, 1)], "a")
-        await run_committed(before, catalog, old)
-        monkeypatch.undo()
+        await before.rows("watch_lake", "main", False)
+        old = append([claim((await before.started(KEY))[KEY], 1)], "a")
+        await before.insert_run(old)
+        await catalog.commit(mark(old))
         now = await PostgresState.open(database, installation="local", workspace="prod")
         await run_committed(now, catalog, append([claim(Token(old.run_id), 2)], "a"))
         late = append([claim(Token(old.run_id), 2)], "a")
