@@ -128,6 +128,8 @@ EVENTS: Mapping[str, str] = MappingProxyType({
     "service_started": "The process is there; where its health is asked.",
     "service_ready": "Everything that it needs answers.",
     "service_progress": "Every 10 s: rows, runs, lag.",
+    "view_failed": "What shows how far it is has failed; the service goes on.",
+    "watch_failed": "Files cannot be watched now; SIGHUP reloads all the same.",
     "service_draining": "It takes nothing new, and ends what it has begun.",
     "service_stopped": "The process ends.",
     "source_assigned": "Source partitions are read by this replica from now on.",

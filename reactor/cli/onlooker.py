@@ -66,7 +66,13 @@ class Onlooker:
     _began_at: float = field(default_factory=time.monotonic)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Until cancelled; whatever goes wrong here, the service goes on."""
+        try:
+            await self._look_on()
+        except Exception:
+            logger.exception("nothing more is shown", extra={"event": "view_failed"})
+
+    async def _look_on(self) -> None:
         since = datetime.now(UTC)
         with self.display:
             while True:

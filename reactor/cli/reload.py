@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 DEBOUNCE_MS, STEP_MS = 400, 50
 """How long files may go on changing before they are read, and how long they must have rested."""
+WATCH_AGAIN_SECONDS = 10.0
 ERRORS_SAID_MAX = 20
 MOUNTED: Final = "..data"
 """The link by which Kubernetes changes all files of a mounted ConfigMap at once."""
@@ -83,7 +84,15 @@ class Reloader:
     # -- --watch
 
     async def watch(self) -> None:
-        """Ask whenever a file of the project changes."""
+        """Ask whenever a file of the project changes; where that cannot be seen now, it is tried again."""
+        while True:
+            try:
+                await self._watch()
+            except (OSError, RuntimeError, UsageError) as error:
+                logger.warning("files are not watched: %s; SIGHUP reloads all the same", error, extra={"event": "watch_failed"})
+                await asyncio.sleep(WATCH_AGAIN_SECONDS)
+
+    async def _watch(self) -> None:
         names = names_of(self.opened.project.settings)
 
         def concerns(_: watchfiles.Change, path: str) -> bool:

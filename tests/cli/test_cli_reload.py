@@ -1,0 +1,102 @@
+"""The reader of a project that changes: what it takes over, what it refuses, and that it goes on looking."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from reactor.cli.reload import Reloader
+from reactor.project import open_project
+from reactor.runtime.service import Service
+from tests.cli.conftest import DAILY, NUMBERS, WAITING, project_at
+from tests.parts.waiting import until
+
+pytestmark = pytest.mark.anyio
+
+
+class Taken:
+    """What a service is told: the scripts of each graph."""
+
+    def __init__(self) -> None:
+        self.graphs: list[set[str]] = []
+
+    async def reload(self, scripts: list[object], _producers: object) -> None:
+        self.graphs.append({script.path for script in scripts})  # type: ignore[attr-defined]
+
+
+def reloader(folder: Path, tags: tuple[str, ...] = ()) -> Reloader:
+    read = partial(open_project, folder, flags={}, environ={})
+    return Reloader(read(), tags, read)
+
+
+@asynccontextmanager
+async def at_work(folder: Path, *, watch: bool = False) -> AsyncIterator[tuple[Reloader, Taken]]:
+    asked, taken = reloader(folder), Taken()
+    tasks = [asyncio.create_task(asked.run(cast("Service", taken)))]
+    if watch:
+        tasks.append(asyncio.create_task(asked.watch()))
+    yield asked, taken
+    for task in tasks:
+        assert not task.done() or task.result() is None
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+async def taken_over(taken: Taken, scripts: set[str]) -> None:
+    async def so() -> bool:
+        return taken.graphs[-1:] == [scripts]
+
+    await until(so, f"{scripts} run, now {taken.graphs}", 60.0)
+
+
+async def test_a_signal_reloads_even_if_nothing_has_changed(tmp_path: Path) -> None:
+    async with at_work(project_at(tmp_path / "p", None, {"a.sql": NUMBERS})) as (asked, taken):
+        asked.ask(by_signal=True)
+        await taken_over(taken, {"a.sql"})
+
+
+async def test_an_error_anywhere_refuses_the_whole(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = project_at(tmp_path / "p", None, {"a.sql": NUMBERS})
+    async with at_work(folder) as (asked, taken):
+        (folder / "b.sql").write_text(DAILY)
+        (folder / "c.sql").write_text(NUMBERS.replace("SELECT", "SELEC"))
+        asked.ask(by_signal=True)
+
+        async def said() -> bool:
+            return any(getattr(record, "event", "") == "reload_refused" and "c.sql:2:1" in record.getMessage() for record in caplog.records)
+
+        await until(said, "it is refused", 60.0)
+        assert taken.graphs == []
+        (folder / "c.sql").write_text(WAITING)  # known, not active yet: left out, as at the start
+        asked.ask(by_signal=True)
+        await taken_over(taken, {"a.sql", "b.sql"})
+
+
+async def test_settings_stay_those_of_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = project_at(tmp_path / "p", None, {"a.sql": NUMBERS})
+    async with at_work(folder) as (asked, taken):
+        project_at(folder, None, {"b.sql": DAILY}, ["[debounce]", "quiet_seconds = 7"])
+        asked.ask(by_signal=True)
+        await taken_over(taken, {"a.sql", "b.sql"})
+        assert asked.opened.project.settings.debounce.quiet_seconds != 7
+        assert "they take effect with a restart" in caplog.text
+
+
+async def test_files_that_come_change_and_go_in_folders_that_come_and_go_are_noticed(tmp_path: Path) -> None:
+    folder = project_at(tmp_path / "p", None, {"a.sql": NUMBERS})
+    async with at_work(folder, watch=True) as (_, taken):
+        (folder / "notes.txt").write_text("no script")
+        (folder / "b.sql").write_text(DAILY)
+        await taken_over(taken, {"a.sql", "b.sql"})
+        (folder / "b.sql").rename(folder / "c.sql")
+        await taken_over(taken, {"a.sql", "c.sql"})
+        (folder / "new/deep").mkdir(parents=True)
+        (folder / "c.sql").rename(folder / "new/deep/d.sql")
+        await taken_over(taken, {"a.sql", "new/deep/d.sql"})
+        (folder / "new/deep/d.sql").unlink()
+        (folder / "new/deep").rmdir()
+        await taken_over(taken, {"a.sql"})
