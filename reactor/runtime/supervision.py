@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from reactor.errors import ReactorError, Retryable
+from reactor.runtime.loop import LoopEnded
 
 logger = logging.getLogger(__name__)
 
@@ -15,9 +16,14 @@ class TaskEnded(ReactorError):
 
 
 async def for_ever(name: str, work: Callable[[], Awaitable[None]]) -> None:
-    """Run an eternal task. Raises `TaskEnded` if it returns; an error is logged with the task's name and raised."""
+    """Run an eternal task. Raises `TaskEnded` if it returns; an error is logged with the task's name and raised.
+
+    One that asks a loop that has ended ends with it: why it ended is the loop's to say.
+    """
     try:
         await work()
+    except LoopEnded:
+        return
     except Exception as error:
         logger.critical("%s failed", name, exc_info=error, extra={"event": "task_failed"})
         raise

@@ -13,6 +13,7 @@ from reactor.core.engine import Engine
 from reactor.core.lanes import Limits
 from reactor.domain.spans import SourcePartition, Span
 from reactor.runtime.loop import SPANS_PER_TURN_MAX, SPANS_QUEUED_MAX, Loop, LoopEnded
+from reactor.runtime.supervision import for_ever
 
 pytestmark = pytest.mark.anyio
 TOPIC = SourcePartition("kafka://main/orders", "0")
@@ -106,6 +107,17 @@ async def test_whoever_waits_for_an_engine_is_told_when_it_ends() -> None:
     assert isinstance(waiting.exception(), LoopEnded)
     with pytest.raises(LoopEnded):
         await loop.ask(lambda _engine, _now: None)
+
+
+async def test_a_task_that_asks_an_ended_loop_ends_with_it() -> None:
+    """A stop must not fail because somebody came back from a thread a moment too late to be cancelled."""
+    loop = Loop(Noting(), ManualClock())
+    loop._ended = True
+
+    async def asks() -> None:
+        await loop.ask(lambda _engine, _now: None)
+
+    await for_ever("asker", asks)
 
 
 async def test_what_an_engine_raises_belongs_to_who_asked() -> None:
