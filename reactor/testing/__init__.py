@@ -2,6 +2,7 @@
 
     ScriptedLogs ◀── produce, truncate, move, PAUSE, CRASH, EOF      (a test)
          └──▶ ScriptedSource ──▶ Intake                              `wiring.Instead(source=logs.source)`
+    MemoryPublisher: what was told to somebody outside, who may go away
     GatedLake ──▶ the real lake, stopped or failed before a step     `wiring.Instead(lake=lambda lake: GatedLake(lake, gate))`
 
 *Authority.* `ScriptedLogs` is the broker: logs with the exact offsets, holes, starts and identities that a test says, and one reader for each
@@ -14,6 +15,7 @@ before each step of a run, in the worker thread of that step; a gate that blocks
 
 from reactor.testing.lake import Gate, GatedLake, Step
 from reactor.testing.logs import CRASH, EOF, PAUSE, Record, ScriptedLogs, Sentinel
+from reactor.testing.publisher import MemoryPublisher
 from reactor.testing.source import Crashed, ScriptedSource
 
-__all__ = ["CRASH", "EOF", "PAUSE", "Crashed", "Gate", "GatedLake", "Record", "ScriptedLogs", "ScriptedSource", "Sentinel", "Step"]
+__all__ = ["CRASH", "EOF", "PAUSE", "Crashed", "Gate", "GatedLake", "MemoryPublisher", "Record", "ScriptedLogs", "ScriptedSource", "Sentinel", "Step"]

@@ -49,37 +49,42 @@ def test_an_arrival_from_before_now_is_due_at_once() -> None:
     assert d.take_due(100.0) == {"a": 30.0}
 
 
-class Slices(RuleBasedStateMachine):
-    """Against a plain list of arrivals: each slice is due exactly when its definition says, and nothing starves."""
+WINDOWS = [Window(3.0, 10.0, rows_max=20), Window(0.5, 30.0), Window(0.0, 0.0), Window(7.0, 7.0, bytes_max=300)]
 
-    window = Window(3.0, 10.0, rows_max=20)
+
+class Slices(RuleBasedStateMachine):
+    """Against a plain list of arrivals: each slice is due exactly when its definition says, and nothing starves.
+
+    Time is the machine's own: it stands still, creeps, leaps, and records arrive from before now.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.d, self.now = Debouncer(), 0.0
-        self.arrivals: dict[str, list[float]] = {}
+        self.d, self.now = Debouncer(), 1_000.0
+        self.arrivals: dict[str, list[tuple[Window, float]]] = {}
+        self.rows: dict[str, int] = {}
         self.due: set[str] = set()
 
     def expected(self, key: str) -> float:
-        times = self.arrivals[key]
-        if len(times) >= 20:
-            return times[19]
-        return min(times[-1] + 3.0, times[0] + 10.0)
+        times = {window: [at for other, at in self.arrivals[key] if other == window] for window, _ in self.arrivals[key]}
+        return min(min(max(at) + window.quiet_seconds, min(at) + window.wait_max_seconds) for window, at in times.items())
 
-    @rule(key=st.sampled_from("abc"))
-    def arrive(self, key: str) -> None:
-        self.d.add(key, self.window, self.now, 1, 1)
-        if key not in self.due:
-            self.arrivals.setdefault(key, []).append(self.now)
+    @rule(key=st.sampled_from("abc"), window=st.sampled_from(WINDOWS), ago=st.one_of(st.just(0.0), st.floats(0.0, 40.0)), rows=st.integers(1, 7))
+    def arrive(self, key: str, window: Window, ago: float, rows: int) -> None:
+        self.d.add(key, window, self.now - ago, rows, 10 * rows)
+        if key in self.due:
+            return
+        self.arrivals.setdefault(key, []).append((window, self.now - ago))
+        self.rows[key] = self.rows.get(key, 0) + rows
+        over = (window.rows_max or 1_000_000) <= self.rows[key] or (window.bytes_max or 1_000_000) <= 10 * self.rows[key]
+        if over or self.expected(key) <= self.now:
+            self.due.add(key)
 
-    @rule(seconds=st.floats(0.0, 4.0))
+    @rule(seconds=st.one_of(st.floats(0.0, 4.0), st.floats(0.0, 1e-6), st.just(100.0)))
     def wait(self, seconds: float) -> None:
         self.now += seconds
-        taken = self.d.take_due(self.now)
-        for key in list(self.arrivals):
-            if self.expected(key) <= self.now:
-                self.due.add(key)
-        assert set(taken) == self.due
+        self.due |= {key for key in self.arrivals if self.expected(key) <= self.now}
+        assert set(self.d.take_due(self.now)) == self.due
 
     @precondition(lambda self: self.due)
     @rule(data=st.data())
@@ -88,6 +93,12 @@ class Slices(RuleBasedStateMachine):
         self.d.remove(key)
         self.due.discard(key)
         self.arrivals.pop(key, None)
+        self.rows.pop(key, None)
+
+    @invariant()
+    def each_is_in_one_slice(self) -> None:
+        assert self.d.asset_partitions() == self.arrivals.keys()
+        assert len(self.d) == len(self.arrivals)
 
     @invariant()
     def deadline_is_later_than_now(self) -> None:

@@ -23,3 +23,8 @@ async def until(condition: Callable[[], Awaitable[bool]], what: str, seconds: fl
         if time.monotonic() > deadline:
             raise TimeoutError(f"not within {seconds:.0f} s: {what}")
         await asyncio.sleep(POLL_SECONDS)
+
+
+async def pace(seconds: float) -> None:
+    """Between two pieces of a load that is made all the time: nobody waits for anything here."""
+    await asyncio.sleep(seconds)

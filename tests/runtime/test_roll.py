@@ -12,7 +12,7 @@ from reactor.state import migrations
 from reactor.state.migrations import Migration, shipped
 from reactor.testing import Record
 from tests.harness import Ground, Product, opened_product
-from tests.parts.waiting import until
+from tests.parts.waiting import pace, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 ORDERS = "-- on kafka://in\n-- batch n BIGINT\n-- materialize ducklake://main/{name} {strategy}\n-- debounce 0s\nSELECT n FROM batch"
@@ -43,7 +43,7 @@ async def load(product: Product) -> AsyncIterator[list[int]]:
                 value = b'{"n": %d}' % (sent[number] * 3 + number)
                 product.logs.produce(product.logs.partition("in", number), [Record(sent[number], value)])
                 sent[number] += 1
-            await asyncio.sleep(0.2)
+            await pace(0.2)
 
     producing = asyncio.create_task(produce())
     try:

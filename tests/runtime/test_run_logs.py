@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from reactor.domain.runs import RunId, new_run_id
 from reactor.errors import Outage
 from reactor.runtime.run_logs import RunLog, run_log
+from tests.parts.waiting import until
 
 pytestmark = pytest.mark.anyio
 RUN = new_run_id(1_800_000_000.0, bytes(10))
@@ -85,12 +86,14 @@ async def test_a_character_may_come_in_two_pieces() -> None:
 
 async def test_it_is_kept_while_it_is_written_and_whole_when_it_breaks() -> None:
     kept = Kept()
+
+    async def written() -> bool:
+        return kept.text == "one\n"
+
     with pytest.raises(ValueError, match="broken"):  # noqa: PT012 - what is kept meanwhile is what this is about
         async with run_log(kept, RUN) as log:
             log.write(b"one\n")
-            async with asyncio.timeout(60):
-                while kept.text != "one\n":  # noqa: ASYNC110 - the flush has no event
-                    await asyncio.sleep(0.01)
+            await until(written, "it is kept", 60.0)
             log.write(b"two\n")
             raise ValueError("broken")
     assert kept.text == "one\ntwo\n"
