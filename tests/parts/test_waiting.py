@@ -1,4 +1,4 @@
-"""No test lets time pass but by waiting for a condition."""
+"""No test lets time pass but by waiting for a condition. (A program that shows an outage of a minute, `__main__.py`, is no test.)"""
 
 import ast
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def sleeps(path: Path) -> Iterator[str]:
 
 
 def test_tests_do_not_sleep() -> None:
-    found = [place for path in sorted(TESTS.rglob("*.py")) if path != WAITING for place in sleeps(path)]
+    found = [place for path in sorted(TESTS.rglob("*.py")) if path != WAITING and path.name != "__main__.py" for place in sleeps(path)]
     assert not found
 
 
