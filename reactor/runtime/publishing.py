@@ -96,7 +96,10 @@ class Publishing:
                 if not await self.state.lease(self._lease, self.holder, LEASE_SECONDS):
                     return
                 renewed_at = self.clock.now()
-            position = await self._batch(position)
+            before, position = position, await self._batch(position)
+            if position is before:
+                with anyio.move_on_after(POLL_SECONDS):
+                    await self.hint.wait()
 
     async def subscribe(self) -> Position | None:
         """Its position; a new publisher starts now."""
@@ -108,7 +111,7 @@ class Publishing:
         return found
 
     async def _batch(self, position: Position) -> Position | None:
-        """Send what comes next; None: another one has moved the position, or the database is another one."""
+        """Send what comes next; the same position: nothing came; None: another one has moved it, or the database is another one."""
         self.hint.clear()
         to, events = await self.published.read_published(position.floor, BATCH_EVENTS_MAX)
         wanted = [e for e in events if self.wanted(e)]
@@ -123,8 +126,6 @@ class Publishing:
                 logger.debug("published %s", event["id"], extra=extra)
         self.telemetry.forget(self.telemetry.outbox_oldest, self.name)
         if to == position.floor:
-            with anyio.move_on_after(POLL_SECONDS):
-                await self.hint.wait()
             return position
         if await self.state.epoch() != self._epoch:
             return None
