@@ -149,10 +149,10 @@ class Reader:
 
     @staticmethod
     def _repeated(terminal: Terminal, command: str, wanted: int) -> tuple[int, str]:
-        """A reading verb that is a moment too early is asked again, as a reader would."""
+        """What is a moment too early is asked again, as a reader would."""
         until = time.monotonic() + SHOWN_SECONDS_MAX
         code, said = terminal.do(command)
-        while code != wanted and command.startswith(("reactor query", "python send")) and time.monotonic() < until:
+        while code != wanted and command.startswith(("reactor query", "reactor run ", "python send")) and time.monotonic() < until:
             time.sleep(1.0)
             code, said = terminal.do(command)
         return code, said

@@ -23,10 +23,11 @@ def dev(
 ) -> int:
     """Start a private PostgreSQL and broker, and serve. What the settings name is not started.
 
-    Ctrl-C ends all in order, a second one at once. What ends by itself is not started again.
+    Scripts are reloaded as soon as their files change. Ctrl-C ends all in order, a second one at once. What ends by itself is not started
+    again.
     """
     opened = call.open()
-    with Signals() as signals, supervised(opened.project, signals, _handed_on(call)) as running:
+    with Signals() as signals, supervised(opened.project, signals, ["--watch", *_handed_on(call)]) as running:
         for name, where in (("PostgreSQL", running.parts.state_url), ("broker", running.parts.bootstrap_servers)):
             if where is not None:
                 call.note(f"{name}: {where}")
