@@ -133,6 +133,8 @@ def test_five_thousand_events_are_whole_in_the_file(shop: Shop) -> None:
     (first,) = shop.fetch("SELECT event_id FROM reactor.outbox ORDER BY \"offset\" LIMIT 1")
     events = {row["event_id"] for row in shop.fetch("SELECT event_id FROM reactor.outbox WHERE changed")} - {first["event_id"]}
     assert len(events) == 5000
+    decided = "SELECT count(*) AS events FROM reactor.decision WHERE script = 'keep.py'"
+    wait_until(lambda: shop.fetch(decided)[0]["events"] == 5001, "all of them wait for it", 120.0)
     (shop.folder / "go").touch()
     wait_until(lambda: [run["state"] for run in runs_of(shop, "keep.py")] == ["completed"] * 2, "it has run again", 60.0)
     _, kept = (json.loads(line) for line in (shop.folder / "kept.jsonl").read_text().splitlines())
