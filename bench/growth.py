@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from datetime import datetime
 from itertools import islice
 
 import duckdb
@@ -13,7 +12,7 @@ import duckdb
 from bench import orders, topics
 from bench.ground import Ground
 from bench.hops import DAILY, hop, hop_numbers, hopped
-from bench.installation import DEBOUNCE, Installation, append, installation
+from bench.installation import DEBOUNCE, Installation, append, installation, wait_until_assigned
 from bench.latency import percentile
 from bench.resident import Resident
 from bench.screen import Screen
@@ -38,7 +37,7 @@ def topics_many(ground: Ground, number: int, events: int, screen: Screen) -> dic
         total = asyncio.run(_spread(ground, names, events // number, advance))
     with installation(ground, "topics", scripts) as installed, installed.serve() as served, Resident(served.process.pid) as resident:
         with screen.step(f"{number} topics", total):
-            began_at = datetime.fromisoformat(served.wait_until_said("source_assigned")["timestamp"])
+            began_at = wait_until_assigned(served, names[0])
             ended_at = installed.wait_until_inserted(total, served, DRAIN_SECONDS_MAX)
         installed.must_hold(total // number, "t0")
     return {"events_s": total / (ended_at - began_at).total_seconds(), "rss_mb": resident.most_mb}
@@ -75,7 +74,7 @@ def snapshots(ground: Ground, marks: list[int], screen: Screen) -> Mapping[str, 
                 plain_ms = _aged(installed, mark, advance)
             before = _snapshots(installed)
             with installed.serve() as served:
-                served.wait_until_said("source_assigned", source=f"kafka://main/{topic}")
+                wait_until_assigned(served, topic)
                 hops_before = len(installed.fetch("SELECT 1 FROM reactor.run WHERE script = 'daily.sql' AND state = 'completed'"))
                 asyncio.run(hopped(installed, topic, HOPS_OF_AGED))
             numbers = hop_numbers(installed, hops_before + 5)

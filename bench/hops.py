@@ -14,7 +14,7 @@ import asyncpg
 
 from bench import orders, topics
 from bench.ground import Ground
-from bench.installation import DEBOUNCE, Installation, append, installation
+from bench.installation import DEBOUNCE, Installation, append, installation, wait_until_assigned
 from bench.latency import percentile
 from bench.screen import Screen
 
@@ -49,7 +49,7 @@ def hop(ground: Ground, count: int, screen: Screen, more: Mapping[str, str] | No
     asyncio.run(topics.make(ground.bootstrap_servers, topic, partitions=1))
     scripts = {"orders.sql": append(topic), "daily.sql": DAILY, **(more or {})}
     with installation(ground, "hops", scripts, DEBOUNCE.format(seconds=0)) as installed, installed.serve() as served:
-        served.wait_until_said("source_assigned", source=f"kafka://main/{topic}")
+        wait_until_assigned(served, topic)
         with screen.step("hops of the cascade", count) as advance:
             asyncio.run(hopped(installed, topic, count + WARM_HOPS, advance))
         return hop_numbers(installed)

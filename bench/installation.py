@@ -19,7 +19,7 @@ import duckdb
 from bench.ground import Ground
 from bench.orders import COLUMNS
 from reactor.lake.session import connection_text, extension_path
-from tests.integration.served import Served
+from tests.integration.served import READY_SECONDS, Served
 from tests.parts.waiting import wait_until
 
 SETTINGS = """
@@ -140,6 +140,18 @@ class Installation:
         found = self.rows(f"SELECT count(*), count(DISTINCT order_id) FROM {table}")[0]
         if found != (rows, rows):
             raise ValueError(f"{table} holds {found[0]} rows of {found[1]} orders instead of {rows}")
+
+
+def wait_until_assigned(served: Served, topic: str) -> datetime:
+    """When this topic, perhaps among others, was assigned: nothing was read of it before."""
+
+    def lines() -> list[dict[str, Any]]:
+        return [line for line in served.said("source_assigned") if f"kafka://main/{topic}" in line["source"].split(", ")]
+
+    wait_until(lambda: bool(lines()) or served.ended, f"{topic} is assigned", READY_SECONDS)
+    if not lines():
+        raise RuntimeError(f"serve has ended:\n{served.log()[-3000:]}")
+    return datetime.fromisoformat(lines()[0]["timestamp"])
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from bench import topics
 from bench.ground import Ground
-from bench.installation import DEBOUNCE, Installation, append, installation
+from bench.installation import DEBOUNCE, Installation, append, installation, wait_until_assigned
 from bench.resident import Resident
 from bench.screen import Screen
 from tests.parts.waiting import until
@@ -50,7 +50,7 @@ def latency(ground: Ground, seconds: float, screen: Screen) -> dict[str, float]:
 
 def _under_load(installed: Installation, topic: str, seconds: float, screen: Screen) -> dict[str, float]:
     with installed.serve() as served, Resident(served.process.pid) as resident:
-        served.wait_until_said("source_assigned", source=f"kafka://main/{topic}")
+        wait_until_assigned(served, topic)
         with screen.step(f"{RATE:,.0f} events/s: latency", RATE * seconds) as advance:
             log, told = asyncio.run(_fed(installed, topic, seconds, advance))
         excess = _excess(installed, log, told)

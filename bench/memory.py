@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from bench import topics
 from bench.ground import Ground
-from bench.installation import Installation, append, installation
+from bench.installation import Installation, append, installation, wait_until_assigned
 from bench.resident import Resident
 from bench.screen import Screen
 from tests.integration.served import Served
@@ -27,7 +27,7 @@ def memory(ground: Ground, seconds: float, screen: Screen) -> dict[str, float]:
     topic = f"memory-{time.time_ns()}"
     asyncio.run(topics.make(ground.bootstrap_servers, topic))
     with installation(ground, "memory", {"orders.sql": append(topic)}) as installed, installed.serve() as served:
-        served.wait_until_said("source_assigned", source=f"kafka://main/{topic}")
+        wait_until_assigned(served, topic)
         with Resident(served.process.pid) as under_load, screen.step(f"{RATE:,.0f} events/s: memory", RATE * seconds) as advance:
             sent = asyncio.run(_fed(installed, topic, RATE, seconds, 0, advance))
             installed.wait_until_inserted(sent, served, CAUGHT_UP_SECONDS_MAX)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
-from datetime import datetime
 
 from bench import orders, topics
 from bench.children import last_answer
 from bench.ground import Ground
-from bench.installation import append, installation
+from bench.installation import append, installation, wait_until_assigned
 from bench.options import Options
 from bench.resident import Resident
 from bench.rivals.task import Task
@@ -32,7 +31,7 @@ def reactor(ground: Ground, topic: str, count: int, screen: Screen, *, dirty: bo
     with installation(ground, "drain", {"orders.sql": append(topic)}) as installed, installed.serve() as served, Resident(served.process.pid) as resident:
         with screen.step(f"reactor drains {topic}", good):
             began_cpu = resident.cpu_seconds
-            began_at = datetime.fromisoformat(served.wait_until_said("source_assigned", source=f"kafka://main/{topic}")["timestamp"])
+            began_at = wait_until_assigned(served, topic)
             ended_at = installed.wait_until_inserted(good, served, SECONDS_MAX)
             if dirty:
                 ended_at = installed.wait_until_settled(count - good, "quarantined", served, SECONDS_MAX)
