@@ -3,6 +3,7 @@ PYTHON3 ?= python3
 PYTHON := .venv/bin/python
 READY := .venv/.ready
 CASES ?= tests/cases
+WORKERS ?= 4
 ROUNDS ?= 20
 
 RIVALS := bench/.venv/bin/python
@@ -17,7 +18,7 @@ run: $(READY) ## the demo, until Ctrl-C (SECONDS=60: for a minute)
 	@$(PYTHON) -m reactor demo $(if $(SECONDS),--seconds $(SECONDS))
 
 test: $(READY) ## all tests (ARGS="tests/embedded -m 'not kafka'": some of them)
-	@$(PYTHON) -m pytest $(ARGS)
+	@$(PYTHON) -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 cases: $(READY) ## the given cases, or those of another folder (CASES=<folder>)
 	@$(PYTHON) -m tests.cases $(CASES)

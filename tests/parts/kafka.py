@@ -1,6 +1,7 @@
 """A real Apache Kafka (KRaft) for tests: one that is given, a container, or the Java processes of `KafkaCluster`."""
 
 import base64
+import fcntl
 import os
 import shutil
 import signal
@@ -166,14 +167,16 @@ def jars() -> Path:
         return folder
     maven = _program("mvn")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+    with (folder.parent / "lock").open("w") as lock, tempfile.TemporaryDirectory(dir=folder.parent) as made:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.is_dir():  # somebody else has been faster
+            return folder
         Path(made, "pom.xml").write_text(POM)
         fetch = [maven, "-q", "-B", "-f", f"{made}/pom.xml", COPY_DEPENDENCIES, f"-DoutputDirectory={made}/jars", "-DincludeScope=runtime"]
         done = subprocess.run(fetch, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise PartMissing(f"Maven could not fetch Apache Kafka {VERSION}: {done.stdout[-500:]}")
-        if not folder.is_dir():  # somebody else may have been faster
-            Path(made, "jars").rename(folder)
+        Path(made, "jars").rename(folder)
     return folder
 
 
