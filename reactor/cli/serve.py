@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -129,12 +129,11 @@ class Serving:
             if any(script.streams for script in self.opened.project.scripts):
                 compiled.ahead(KERNELS, self.opened.project.private_folder / "compiled")
                 stack.callback(compiled.stop)
-            async with anyio.create_task_group() as looking:
-                looking.start_soon(self._onlooker(telemetry, health, f"http://{host}:{port}").run)
-                service = await self._start(stack, health, telemetry)
-                if service is not None:
-                    await self._serve(service, health)
-                looking.cancel_scope.cancel()
+            looking = asyncio.create_task(self._onlooker(telemetry, health, f"http://{host}:{port}").run())
+            stack.push_async_callback(_ended, looking)
+            service = await self._start(stack, health, telemetry)
+            if service is not None:
+                await self._serve(service, health)
         logger.info("stopped", extra={"event": "service_stopped"})
         return DONE
 
@@ -190,6 +189,13 @@ class Serving:
                 tasks.start_soon(self.reloader.watch)
             await service.run()
             tasks.cancel_scope.cancel()
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """End it; whoever only looks has no say in how the service ends, and no group of errors wraps the one that it ended with."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 async def _say_ready(health: Health, scripts: int) -> None:

@@ -94,7 +94,8 @@ class Piece:
 class Span:
     """Consecutive offsets `[lo, hi)` of one source partition; `lo` is where the span before ended, so holes belong to a span.
 
-    `pieces`: fingerprint of a routing → asset partition → piece. `arrived_at`: POSIX seconds.
+    `pieces`: fingerprint of a routing → asset partition → piece; a routing that is missing beside others has to have it read again.
+    `arrived_at`: POSIX seconds.
     """
 
     source_partition: SourcePartition

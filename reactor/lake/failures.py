@@ -28,6 +28,8 @@ _STORAGE = {
     "Permission denied": "the lake's data path cannot be written, make it writable again",
     "Failed to create directory": "the lake's data path cannot be written, make it writable again",
 }
+_FILE = re.compile(r"""(?:file|directory) ["']([^"']+)["']""", re.IGNORECASE)
+"""A path that is to be told: whoever makes room must know where."""
 _AS_WRITTEN = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException, duckdb.SyntaxException, duckdb.NotImplementedException)
 
 
@@ -51,7 +53,8 @@ def classified(error: duckdb.Error, doing: str) -> ReactorError:
         return Outage(f"{doing}: no connection, or it was lost", hint=text)
     for word, meaning in _STORAGE.items():
         if word in said:
-            return Outage(f"{doing}: {meaning}", hint=text)
+            where = _FILE.search(said)
+            return Outage(f"{doing}: {meaning}{f' ({where[1]})' if where else ''}", hint=text)
     kind = type(error).__name__.removesuffix("Exception")
     if isinstance(error, _AS_WRITTEN):
         return RunBlocked(f"{doing}: {text}", hint="the script does not fit its inputs: no retry helps")

@@ -149,9 +149,10 @@ def test_a_start_that_waits_can_be_stopped(offline: Online) -> None:
 
 def test_a_start_that_waits_too_long_is_given_up(offline: Online) -> None:
     with Process(offline({"numbers.sql": NUMBERS}), ["serve", "--timeout", "1", "--json"]) as served:
-        assert served.process.wait(60) == 4
         assert served.process.stderr is not None
-        assert json.loads(served.process.stderr.read())["type"] == "urn:reactor:problem:timeout"
+        said = served.process.stderr.read()
+        assert served.process.wait(60) == 4, said
+        assert json.loads(said)["type"] == "urn:reactor:problem:timeout"
 
 
 def test_strict_starts_only_if_every_script_runs(reactor: Reactor, offline: Online) -> None:

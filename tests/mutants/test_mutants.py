@@ -15,11 +15,12 @@ from tests.mutants.mutant import Mutant
 @pytest.fixture(scope="module")
 def found(request: pytest.FixtureRequest, postgres_server: str) -> Mapping[str, Fate]:
     """What became of those that this session asks for; all together take two minutes."""
-    asked = [item.callspec.params["mutant"] for item in request.session.items if hasattr(item, "callspec") and "mutant" in item.callspec.params]
+    mine = [item for item in request.session.items if item.nodeid.partition("::")[0] == request.node.nodeid]
+    asked = [item.callspec.params["mutant"] for item in mine if hasattr(item, "callspec") and "mutant" in item.callspec.params]
     return {fate.name: fate for fate in fates(asked, postgres_server)}
 
 
-@pytest.mark.slow
+@pytest.mark.mutants
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_the_mutant_falls(mutant: str, found: Mapping[str, Fate]) -> None:
     assert found[mutant].outcome == "killed", found[mutant].said
