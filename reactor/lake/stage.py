@@ -5,7 +5,6 @@ from __future__ import annotations
 from uuid import UUID
 
 import duckdb
-import pyarrow as pa
 
 from reactor.domain.spans import UNROUTED
 from reactor.errors import RunBlocked, RunFailed
@@ -30,8 +29,6 @@ from reactor.ports import StageOrder
 def stage(instance: Instance, order: StageOrder, custody: Custody, *, skip_unchanged: bool, limit_seconds: float | None = None) -> StagedRun:
     """See `reactor.ports.Lake`. `limit_seconds`: after which the run is stopped."""
     stages = Stages(order.script.path, limit_seconds)
-    if order.script.body.reads_batch:
-        pa.default_memory_pool().release_unused()  # what the run before has left: Arrow keeps it by itself, hundreds of megabytes
     cursor = instance.cursor()
     try:
         with stages.limited(cursor):
