@@ -40,26 +40,24 @@ _routing = lru_cache(maxsize=4096)(Routing.parse)
 
 def named(span: Span) -> frozenset[str] | None:
     """The assets and scripts that its events name; None: it has records."""
-    if not span.events:
+    if span.events is None:
         return None
     return frozenset(e.asset if isinstance(e, AssetUpdated) else e.script for e in span.events if isinstance(e, AssetUpdated | RunRequested))
 
 
 def route(lane: Lane, ledger: Ledger, span: Span, producers: Producers) -> Routed | None:
     """None: the span was split before this routing was asked for, so it has to be read again."""
-    if span.events:
+    if span.events is not None:
         return _route_events(lane, _routing(ledger.routing).partitioning, span, producers)
     pieces = span.pieces.get(ledger.routing)
-    if pieces is None and span.pieces:
-        return None
-    return Routed(pieces or {}, {})
+    return None if pieces is None else Routed(pieces, {})
 
 
 def _route_events(lane: Lane, own: Partitioning | None, span: Span, producers: Producers) -> Routed:
     events: defaultdict[str, list[AssetUpdated | RunRequested]] = defaultdict(list)
     windows: defaultdict[str, set[Window]] = defaultdict(set)
     skipped: list[Decision] = []
-    for event in span.events:
+    for event in span.events or ():
         if isinstance(event, RunRequested):
             found: tuple[str, ...] = (event.partition,) if event.script == lane.script.path else ()
             window = AT_ONCE

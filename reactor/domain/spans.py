@@ -94,8 +94,8 @@ class Piece:
 class Span:
     """Consecutive offsets `[lo, hi)` of one source partition; `lo` is where the span before ended, so holes belong to a span.
 
-    `pieces`: fingerprint of a routing → asset partition → piece; a routing that is missing beside others has to have it read again.
-    `arrived_at`: POSIX seconds.
+    `events`: of a queue, routed by the core; None: records, split by the source. `pieces`: fingerprint of a routing that records were split by →
+    asset partition → piece; whoever reads by another routing has to have them read again. `arrived_at`: POSIX seconds.
     """
 
     source_partition: SourcePartition
@@ -104,7 +104,7 @@ class Span:
     arrived_at: float
     size_bytes: int = 0
     pieces: Mapping[str, Mapping[str, Piece]] = field(default_factory=dict)
-    events: tuple[object, ...] = ()
+    events: tuple[object, ...] | None = None
 
 
 def outbox_of(workspace: str) -> SourcePartition:

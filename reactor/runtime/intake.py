@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 from uuid import UUID
@@ -28,8 +28,6 @@ from reactor.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
-NOBODYS = ""
-"""The fingerprint of no routing."""
 REVOKE_SECONDS = 10.0
 """How long running runs may hold what is being revoked; then their token decides."""
 
@@ -100,7 +98,7 @@ class SourceIntake:
 
     async def offer_events(self, span: Span) -> None:
         """A span of events is routed by the core."""
-        self.telemetry.source_events.labels(span.source_partition.source).inc(len(span.events))
+        self.telemetry.source_events.labels(span.source_partition.source).inc(len(span.events or ()))
         await self.loop.offer(Feed(self.tag, span.source_partition), span)
 
     async def out_of_range(self, partition: SourcePartition, bounds: LogBounds) -> int | None:
@@ -122,9 +120,7 @@ class SourceIntake:
         """The span, with a piece for every routing that somebody of this feed reads by."""
         self.telemetry.source_events.labels(raw.source_partition.source).inc(raw.records.num_rows)
         routings = await self.loop.ask(lambda engine, _: {ledger.routing for _, ledger in engine.feeds.ledgers(feed)})
-        span = await to_thread.run_sync(partial(self.splitter.split, raw, [Routing.parse(r) for r in routings], self._arrived_at(raw)))
-        # whoever is being loaded just now may be there when the span is offered: to them it is not empty, but split by no routing of theirs
-        return span if routings else replace(span, pieces={NOBODYS: {}})
+        return await to_thread.run_sync(partial(self.splitter.split, raw, [Routing.parse(r) for r in routings], self._arrived_at(raw)))
 
     async def positions(self, partition: SourcePartition, bounds: LogBounds, consumers: Mapping[Consumer, str]) -> Mapping[Consumer, Position]:
         """Stored positions of these consumers (with the routing that new ones begin by); who is halted is missing."""

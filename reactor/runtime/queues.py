@@ -107,7 +107,7 @@ class QueueSource:
 
     async def read(self, lo: int, hi: int) -> Sequence[Span]:
         """A reader of one's own: at least one span that begins at `lo`; what the queue does not hold any more is a hole."""
-        return await self._spans(lo, hi) or [Span(self.partition, lo, hi, self.clock.now())]
+        return await self._spans(lo, hi) or [Span(self.partition, lo, hi, self.clock.now(), events=())]
 
     async def _spans(self, lo: int, hi: int | None) -> list[Span]:
         events = whole_snapshots(await self.read_events(lo, EVENTS_PER_SPAN_MAX), EVENTS_PER_SPAN_MAX)

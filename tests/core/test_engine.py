@@ -231,7 +231,7 @@ def test_nothing_is_told_to_the_group_while_nobody_has_read() -> None:
     """A settle that is refused leaves no ledger until it is loaded anew: 0 would set the group back to the beginning."""
     driver = Driver([on_topic()])
     driver.assign(KAFKA)
-    driver.engine.offer(KAFKA, replace(records(driver, 0, 5), pieces={}), 0.0)
+    driver.engine.offer(KAFKA, replace(records(driver, 0, 5), pieces={next(iter(driver.engine.lanes.values())).routing: {}}), 0.0)
     (settle,) = driver.engine.settle(driver.engine.lanes.values())
     assert isinstance(settle, Settle)
     found = driver.engine.settled(Settled(settle.ticket, Token(UUID(int=8)), {settle.claims[0].key: None}))

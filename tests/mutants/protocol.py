@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from reactor.core import engine as engines
 from reactor.core import ledger as ledgers
 from reactor.core.edits import Edits
 from reactor.core.engine import Engine
 from reactor.core.ledger import Inflight, Ledger
+from reactor.core.reading import Routed, route
 from reactor.domain.spans import Piece, Position, PositionClaim, Token
 from tests.mutants.mutant import Mutant, Patch, in_store
 
@@ -149,9 +151,14 @@ def held_forgotten(patch: Patch) -> None:
     patch.setattr(ledgers.Catchup, "hold", lambda _self, _lo, _hi, _pieces: None)
 
 
+def unsplit_is_empty(patch: Patch) -> None:
+    """What was split by no routing of a reader's, while that was being loaded, is taken for empty."""
+    patch.setattr(engines, "route", lambda *args: route(*args) or Routed({}, {}))
+
+
 CORE: list[Callable[[Patch], None]] = [
     floor_over_open, floor_over_blocked, ahead_forgotten, offset_not_stream, to_is_head, join_early, rebase_blindly, keep_nothing_reread_nothing,
-    old_outcome_settles, no_settle, switch_any_time,
+    old_outcome_settles, no_settle, switch_any_time, unsplit_is_empty,
 ]  # fmt: skip
 
 

@@ -33,7 +33,7 @@ from reactor.core.engine import Engine
 from reactor.core.examination import Fits, Halted, Lost, examine
 from reactor.core.lanes import Lane, Limits
 from reactor.core.ledger import Ledger
-from reactor.domain.spans import Consumer, Position, PositionClaim, PositionKey, SourcePartition, Token
+from reactor.domain.spans import Consumer, Position, PositionClaim, PositionKey, SourcePartition, Span, Token
 from reactor.errors import Outage
 from reactor.runtime.publishing import Publishing
 from tests.properties.outside import publishing
@@ -64,6 +64,7 @@ class Replica:
         self.mine = list(range(len(world.topic)) if mine is None else mine)
         self.engine = Engine(world.limits, "prod")
         self.held: set[Feed] = set()
+        self.split: dict[int, Span] = {}
         self.paused: set[Feed] = set()
         self.todo: list[Effect] = []
         self.flights: dict[int, Flight] = {}
@@ -137,10 +138,10 @@ class Replica:
     def reads(self, p: int) -> bool:
         """Whether it has the source partition, and the topic is still the one that it was assigned."""
         ledger = self.ledger(p)
-        return self.feed(p) in self.held and ledger is not None and ledger.topic_id == str(self.world.topic[p])
+        return self.feed(p) in self.held and (ledger is None or ledger.topic_id == str(self.world.topic[p]))
 
     def read(self, p: int, n: int, again: int = 0) -> None:
-        """The next `n` offsets; a broker may send the `again` before them once more."""
+        """The next `n` offsets; a broker may send the `again` before them once more. What is split while the position is loaded waits for its turn."""
         head = self.engine.feeds.heads.get(self.feed(p))
         if head is None or self.feed(p) in self.paused or not self.reads(p):
             return
@@ -149,7 +150,12 @@ class Replica:
             self.assign(p)
             return
         lo, hi = max(self.world.start[p], head - again), min(head + n, len(self.world.log[p]))
-        if hi > lo:
+        waiting = self.split.pop(p, None)
+        if waiting is not None and waiting.lo == head:
+            self.asked(self.engine.offer(self.feed(p), waiting, self.now))
+        elif hi > lo and self.ledger(p) is None:
+            self.split[p] = replace(self.world.span(p, lo, hi, self.now), pieces={})
+        elif hi > lo:
             self.asked(self.engine.offer(self.feed(p), self.world.span(p, lo, hi, self.now), self.now))
 
     def tick(self, seconds: float) -> None:
