@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
+from hypothesis import settings
 
 from reactor.embedded import EmbeddedBroker
 from reactor.errors import UsageError
@@ -19,6 +20,9 @@ from tests.parts.postgres import execute, postgres
 from tests.parts.promtool import found_promtool
 
 Part = TypeVar("Part")
+
+settings.register_profile("untimed", deadline=None)  # how long an example takes says how busy the machine is
+settings.load_profile("untimed")
 
 MARK_OF_FIXTURE = {"postgres_server": "postgres", "embedded_broker": "broker", "kafka_bootstrap": "kafka", "own_kafka": "kafka"}
 

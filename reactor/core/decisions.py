@@ -42,6 +42,7 @@ def of_run(start: StartRun) -> tuple[Decision, ...]:
     for s in start.slices:
         for source_partition, _, pieces in s.parts:
             waiting = Waiting(start.consumer, start.script.path, source_partition, s.asset_partition, pieces[0].lo, s.due_at)
-            for decision in (d for piece in pieces for d in dispatched(waiting, piece)):
+            told = pieces if isinstance(pieces[-1].payload, tuple) else pieces[-1:]  # of a stream all pieces are one decision
+            for decision in (d for piece in told for d in dispatched(waiting, piece)):
                 found[decision.key] = decision
     return tuple(found.values())

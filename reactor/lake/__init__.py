@@ -18,7 +18,7 @@ Failure handling.
 
 - All exceptions of DuckDB become ours in `failures`, by class and by words: what binds not as written blocks (`RunBlocked`), what the data
   does fails (`RunFailed`), another writer (`Conflict`), a lost connection, a full disk (`Outage`).
-- What works longer than its limit is interrupted and fails (`stages`, which also times each stage). COMMIT is never interrupted.
+- What works longer than its limit is interrupted and fails (`limits`, which also times each stage). COMMIT is never interrupted.
 - Any error between BEGIN and COMMIT is followed by ROLLBACK. COMMIT's own answer is not the outcome: the caller asks.
 - A lost answer loses no file: `keep` holds a second name of each new file until the outcome is known.
 - Records that cannot be rows go to the lake's `_reactor_quarantine` in the commit of the others (`quarantine`); too many of them fail the run.

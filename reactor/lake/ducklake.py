@@ -111,8 +111,9 @@ class DuckLake:
         if self._instance.broken:
             with self._swapping:
                 old = self._instance
-                if old.broken:
-                    self._instance = Instance(self._settings, old.folders)
+                if not old.broken:  # somebody else was first
+                    return old
+                self._instance = Instance(self._settings, old.folders)
             old.retire()
         return self._instance
 

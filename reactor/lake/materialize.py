@@ -18,8 +18,8 @@ from reactor.domain.runs import PartitionCounts, RunId
 from reactor.domain.spans import UNROUTED
 from reactor.errors import Outage, ReactorError, RunBlocked
 from reactor.lake.keep import Custody
+from reactor.lake.limits import Stages
 from reactor.lake.session import Instance, leave
-from reactor.lake.stages import Stages
 from reactor.lake.statements import plan
 from reactor.lake.statements.quoting import identifier
 from reactor.lake.write import Contents, TableChanged, Write

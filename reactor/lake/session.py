@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import duckdb
 
-from reactor.errors import Outage, ReactorError, StateForbids, UsageError
+from reactor.errors import Conflict, Outage, ReactorError, RunBlocked, StateForbids, UsageError
 from reactor.lake.failures import broken, classified, masked
 from reactor.lake.folders import LakeFolder
 from reactor.lake.statements.quoting import identifier, literal
@@ -130,6 +130,7 @@ class Instance:
         self.attaching = threading.Lock()
         self._lock = threading.Lock()
         self._lent: set[duckdb.DuckDBPyConnection] = set()
+        self._closing = 0
         self._retired = False
         self._root = duckdb.connect(":memory:", config=_config(settings))
         try:
@@ -200,12 +201,16 @@ class Instance:
 
     def release(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Close a cursor, and the instance with it if it was the last one of a retired instance."""
+        with self._lock:  # `retire` must not interrupt what is being closed
+            held = cursor in self._lent
+            self._lent.discard(cursor)
+            self._closing += held
         with suppress(duckdb.Error):
             cursor.interrupt()  # a query that Ctrl-C has left goes on otherwise, and close waits for it
             cursor.close()
         with self._lock:
-            self._lent.discard(cursor)
-            last = self._retired and not self._lent
+            self._closing -= held
+            last = self._retired and not self._lent and not self._closing
         if last:
             self._shut()
 
@@ -236,20 +241,22 @@ class Instance:
         self.broken |= broken(error)
         if self._retired:
             return Outage(f"{doing}: the lakes were attached anew", hint=masked(str(error)))
-        for folder in self.folders.values():
-            if folder.trouble:
-                return Outage(f"{doing}: {folder.trouble}", hint=masked(str(error)))
-        return classified(error, doing)
+        found = classified(error, doing)
+        if not isinstance(found, RunBlocked | Conflict):  # those are nothing that a folder has made
+            for folder in self.folders.values():
+                if folder.trouble:
+                    return Outage(f"{doing}: {folder.trouble}", hint=masked(str(error)))
+        return found
 
     def retire(self) -> None:
         """No new cursors; interrupt those at work; close as soon as the last one is back."""
         with self._lock:
             if self._retired:
                 return
-            self._retired, waiting = True, list(self._lent)
-        for cursor in waiting:
-            with suppress(duckdb.Error):
-                cursor.interrupt()
+            self._retired, waiting = True, bool(self._lent or self._closing)
+            for cursor in self._lent:
+                with suppress(duckdb.Error):
+                    cursor.interrupt()
         if not waiting:
             self._shut()
 

@@ -12,10 +12,10 @@ from reactor.lake.batch import Batch, forget, gather
 from reactor.lake.evaluate import Work, evaluate
 from reactor.lake.fit import fit
 from reactor.lake.keep import Custody
+from reactor.lake.limits import Stages
 from reactor.lake.materialize import StagedRun
 from reactor.lake.quarantine import REJECTS, Quarantine, judged, keep_bytes, quarantine_table
 from reactor.lake.session import Instance, leave
-from reactor.lake.stages import Stages
 from reactor.lake.statements import checking, plan
 from reactor.lake.statements.plan import Target
 from reactor.lake.statements.quoting import identifier

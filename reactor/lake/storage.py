@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
+from uuid import uuid4
 
 import duckdb
 
@@ -15,6 +18,8 @@ from reactor.lake.keep import keep_of
 from reactor.lake.session import EXTENSIONS, LakeSettings, extension_path, made
 from reactor.lake.statements.quoting import literal
 
+_DENIED: Final = re.compile(r"\b(?:401|403|404)\b|AccessDenied|Forbidden|NoSuchBucket")
+"""In what is said beside the address, which may hold such numbers too."""
 PROBE = "_reactor_doctor"
 """Begins the names of files that are put to see whether it can be done; in an object store one stays, and is overwritten the next time."""
 
@@ -36,7 +41,7 @@ def prove(lake: str, settings: LakeSettings) -> None:
         _prove_store(lake, settings.location)
         return
     made(settings.folder, f"[lakes.{lake}] data_path")
-    text, file = secrets.token_hex(16), settings.folder / f"{PROBE}-{os.getpid()}"
+    text, file = secrets.token_hex(16), settings.folder / f"{PROBE}-{uuid4()}"
     try:
         with _step(lake, "put"):
             file.write_text(text)
@@ -80,6 +85,6 @@ def _prove_store(lake: str, location: str) -> None:
 
 def _refused(lake: str, location: str, tried: str, error: duckdb.Error) -> ReactorError:
     said = f"lake `{lake}`: {tried} at {location} does not work: {masked(str(error)).splitlines()[0]}"
-    if any(words in str(error) for words in ("403", "401", "AccessDenied", "Forbidden", "NoSuchBucket", "404")):
+    if _DENIED.search(re.sub(r"\w+://\S+", "", str(error))):
         return UsageError(said, hint="do the bucket and the key's rights fit? Credentials come from the environment: AWS_ACCESS_KEY_ID, AWS_REGION …")
     return Outage(said, hint="is the store up, and reached from here?")

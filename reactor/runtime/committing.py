@@ -45,6 +45,7 @@ class Committer:
     telemetry: Telemetry
     halted: str = ""
     _locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    _closing: set[asyncio.Future[None]] = field(default_factory=set)
 
     async def commit(self, run: NewRun, staged: Staged) -> tuple[bool, bool]:
         """(whether the run is completed, whether what was staged is still there). Raises `RunFailed`, `RunBlocked`, `LakeHalted`."""
@@ -68,11 +69,10 @@ class Committer:
         if done:
             self.telemetry.rows_written.labels(run.consumer, "insert").inc(sum(c.inserted for c in written.counts))
             self.telemetry.rows_written.labels(run.consumer, "delete").inc(sum(c.deleted for c in written.counts))
-        if answer == "lost":
+        if answer == "lost" and not staged.stale:  # stale: somebody else whose COMMIT was lost has had it rebuilt
             await until_it_answers(partial(to_thread.run_sync, self.lake.rebuild))
-            return done, False
         await until_it_answers(partial(to_thread.run_sync, partial(staged.settled, committed=done)))
-        return done, True
+        return done, answer != "lost"
 
     async def _commit(self, run: NewRun, staged: Staged) -> str:
         """`ok`, `error`, or `lost`: it did not come back in time."""
@@ -84,11 +84,18 @@ class Committer:
                 done, _ = await asyncio.wait({commit}, timeout=COMMIT_DEADLINE_SECONDS)
             failpoints.reach("after_commit")
         if not done:
+            commit.add_done_callback(partial(self._close_late, staged))
             return "lost"
         if (error := commit.exception()) is None:
             return "ok"
         self._refused(run, "token" if "RF001" in str(error) else "conflict", error)
         return "error"
+
+    def _close_late(self, staged: Staged, _commit: asyncio.Future[None]) -> None:
+        """Its cursor goes back once COMMIT does: before that the instance that was given up cannot be closed."""
+        closing = asyncio.ensure_future(asyncio.to_thread(staged.close))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
 
     async def _verdict(self, run: NewRun, before: int, written: Written, *, answered: bool) -> bool:
         """Whether the run is completed: the table of commit.md 6."""

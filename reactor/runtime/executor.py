@@ -13,7 +13,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -114,7 +114,7 @@ class Executor:
             outcome = await self._attempt(flight, claims)
         ended = {Committed: "completed", Failed: "failed"}.get(type(outcome), "aborted")
         self._telemetry.run_duration.labels(flight.start.consumer, ended).observe(self._clock.now() - began_at)
-        if isinstance(outcome, Committed):
+        if isinstance(outcome, Committed) and flight.start.script.managed is None:  # of tables the state tells (`watching`)
             self._telemetry.asset_last_success.labels(flight.start.consumer).set(self._clock.now())
         if not isinstance(outcome, Refused):
             await self.discard(flight.start.ticket)
@@ -142,10 +142,10 @@ class Executor:
         try:
             done = await work.commit(run)
         except (RunFailed, RunBlocked) as error:
-            return await self._failed(start, run, error, recorded=True)
-        finally:
             await self._note_timings(run, work)
+            return await self._failed(start, run, error, recorded=True)
         if done:
+            await self._note_timings(run, work)
             extra = {"event": "run_completed", "duration_seconds": round(self._clock.now() - began_at, 3), **told(run)}
             logger.info("%s completed", start.consumer, extra=extra)
             return Committed(start.ticket, Token(run.run_id))
@@ -154,11 +154,8 @@ class Executor:
     # -- the run row
 
     async def _note_timings(self, run: NewRun, work: Work) -> None:
-        try:
-            if (timings := work.timings) != run.timings:
-                await self._state.note_timings(run.run_id, timings)
-        except Outage:
-            return  # they are for whoever looks; nothing waits for them
+        with suppress(Outage):  # they are for whoever looks; nothing waits for them
+            await self._state.note_timings(run.run_id, work.timings)
 
     async def _tokens(self, start: StartRun) -> PartitionTokens:
         managed = start.script.managed
