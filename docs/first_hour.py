@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -72,12 +73,17 @@ class Terminal:
         """Carry out a command: its exit code and what it printed."""
         self._write(f"{command}\necho \"$?:done\"\n")
         said: list[str] = []
-        for line in self._out:
-            self.transcript.write(line)
-            if line.rstrip("\n").endswith(":done") and (code := line.rstrip("\n").removesuffix(":done")).isdigit():
-                return int(code), "".join(said)
-            said.append(line)
-        raise Failed(f"the shell has ended at: {command}")
+        patience = threading.Timer(COMMAND_SECONDS_MAX, os.killpg, (self.shell.pid, signal.SIGKILL))
+        patience.start()
+        try:
+            for line in self._out:
+                self.transcript.write(line)
+                if line.rstrip("\n").endswith(":done") and (code := line.rstrip("\n").removesuffix(":done")).isdigit():
+                    return int(code), "".join(said)
+                said.append(line)
+        finally:
+            patience.cancel()
+        raise Failed(f"the shell has ended, or was ended after {COMMAND_SECONDS_MAX:g} s, at: {command}")
 
     def stop(self) -> int:
         """Ctrl-C if something is running, else the end of the session; the exit code."""

@@ -14,7 +14,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from typer.core import TyperCommand, TyperGroup
 
-from reactor.cli.entry import VERBS
+from reactor.cli.entry import VERBS, Verb
 from reactor.domain.annotations import KEYWORDS, Keyword
 from reactor.domain.inactive import INACTIVE
 from reactor.settings import json_schema
@@ -63,10 +63,15 @@ def _verbs() -> Iterator[str]:
     yield "The result is on stdout, everything else on stderr. With `--json` the result is `{\"schema\": \"reactor.cli.<verb>.v1\", \"data\", \"warnings\"}`\n"
     yield "and an error is `application/problem+json` (RFC 9457) on stderr.\n"
     for name, verb in VERBS.items():
-        command = typer.main.get_command(import_module(verb.module).app)
-        assert isinstance(command, TyperCommand | TyperGroup)
-        for path, one in commands(name, command):
+        for path, one in commands(name, command_of(verb)):
             yield f"## `reactor {path}`\n\n```text\n{help_of(path, one)}\n```\n"
+
+
+def command_of(verb: Verb) -> TyperCommand | TyperGroup:
+    """A verb, or the group of its verbs."""
+    command = typer.main.get_command(import_module(verb.module).app)
+    assert isinstance(command, TyperCommand | TyperGroup)
+    return command
 
 
 def commands(name: str, command: TyperCommand | TyperGroup) -> Iterator[tuple[str, TyperCommand]]:

@@ -236,6 +236,7 @@ def _executor(parts: Parts, loop: Loop, epoch: Epoch) -> Executor:
     committer = Committer(parts.state, parts.lake, parts.telemetry)
     programs = Programs(
         parts.project.folder, {name: str(r.interpreter) for name, r in settings.runners.items()}, settings.run.timeout_seconds,
+        settings.run.program_memory_bytes_max,
     )
 
     def work_for(start: StartRun) -> Work:

@@ -27,12 +27,18 @@ settings.load_profile("untimed")
 MARK_OF_FIXTURE = {"postgres_server": "postgres", "embedded_broker": "broker", "kafka_bootstrap": "kafka", "own_kafka": "kafka"}
 
 
+PURE = ("core", "domain", "properties", "state", "mutants")
+"""Folders whose tests depend on nothing but their seed, or find races on purpose: one that fails has found something."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test has the marks of the parts that it uses, so that `-m "not kafka"` needs no help from its author."""
+    """A test has the marks of the parts that it uses, so that `-m "not kafka"` needs no help from its author. `--reruns` is for real parts."""
     for item in items:
         for fixture in getattr(item, "fixturenames", ()):
             if fixture in MARK_OF_FIXTURE:
                 item.add_marker(MARK_OF_FIXTURE[fixture])
+        if item.path.relative_to(Path(__file__).parent).parts[0] in PURE:
+            item.add_marker(pytest.mark.flaky(reruns=0))
 
 
 @contextmanager

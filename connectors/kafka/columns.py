@@ -35,7 +35,6 @@ LENGTH_AT, BEHIND_LENGTH, MAGIC_AT, CHECKED_FROM = 8, 12, 16, 21
 RECORD_BYTES_MIN = 7
 BATCH_BYTES_MAX = 2**31 - 1
 """Of one decompressed batch: what Arrow's offsets can count."""
-NO_PRODUCER = -1
 DECODERS = {1: codec.gzip_decode, 2: codec.snappy_decode, 3: codec.lz4_decode, 4: codec.zstd_decode}
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 
 from reactor.cli.call import Call
 from reactor.embedded import EmbeddedParts, running
@@ -29,8 +29,6 @@ def at_hand(call: Call, project: Project, *, making: bool = False) -> Iterator[N
         yield
 
 
-@asynccontextmanager
-async def looked_at(project: Project) -> AsyncIterator[PostgresState]:
-    """The state, for who only looks or moves positions: nothing is migrated. Raises `Outage`, `StateForbids`, `UsageError`."""
-    async with opened_state(project, migrating=False) as state:
-        yield state
+def looked_at(project: Project) -> AbstractAsyncContextManager[PostgresState]:
+    """The state as it is: nothing is migrated, by whatever verb but `migrate` and `serve`. Raises `Outage`, `StateForbids`, `UsageError`."""
+    return opened_state(project, migrating=False)

@@ -12,11 +12,11 @@ from rich.console import Group, RenderableType
 
 from reactor.cli.answers import seen_at, table
 from reactor.cli.call import Call, example, verb, verbs
+from reactor.cli.database import looked_at
 from reactor.domain.lineage import Lineage
 from reactor.domain.scripts import Partitioning, Script, ScriptPath
 from reactor.domain.spans import Consumer
 from reactor.errors import ReactorError
-from reactor.opening import opened_state
 from reactor.project import Opened
 from reactor.state import PostgresState
 from reactor.state.pauses import PauseRecord
@@ -131,7 +131,7 @@ def asset_lines(lineage: Lineage, known: Known) -> Sequence[AssetLine]:
 async def _known(call: Call, opened: Opened) -> Known:
     """What can be had soon; else a warning."""
     try:
-        async with asyncio.timeout(LOOK_SECONDS_MAX), opened_state(opened.project, migrating=False) as state:
+        async with asyncio.timeout(LOOK_SECONDS_MAX), looked_at(opened.project) as state:
             return await asked(state)
     except TimeoutError:
         call.warn(f"snapshots are not shown: PostgreSQL does not answer within {LOOK_SECONDS_MAX:g} s")

@@ -56,6 +56,7 @@ class LaneView:
     slices_open: int = 0
     slices_due: int = 0
     slices_blocked: int = 0
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +259,8 @@ def _lanes(samples: Iterable[Sample]) -> Mapping[str, LaneView]:
                 lanes[asset] = replace(lane, slices_due=value)
             case "reactor_slices", "blocked":
                 lanes[asset] = replace(lane, slices_blocked=value)
+            case "reactor_asset_paused", _:
+                lanes[asset] = replace(lane, paused=value > 0)
     return lanes
 
 

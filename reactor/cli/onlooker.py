@@ -16,13 +16,13 @@ from typing import Final, Self
 import anyio
 from prometheus_client.samples import Sample
 
+from reactor.cli.database import looked_at
 from reactor.cli.live import Collector, View
 from reactor.cli.screen import Frame, counted_line
 from reactor.cli.shop import last_lines
 from reactor.cli.terminal import Display
 from reactor.domain.scripts import Script
 from reactor.errors import ReactorError
-from reactor.opening import opened_state
 from reactor.project import Opened
 from reactor.telemetry import Telemetry
 from reactor.web.health import Health
@@ -77,7 +77,7 @@ class Onlooker:
         with self.display:
             while True:
                 try:
-                    async with opened_state(self.opened().project, migrating=False) as state:
+                    async with looked_at(self.opened().project) as state:
                         collector = Collector(state, list(self.opened().project.settings.lakes.named), (), self._metrics, since)
                         while True:
                             collector.scripts = self._scripts()

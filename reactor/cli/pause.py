@@ -38,7 +38,7 @@ class Switched:
 @verb
 def pause(
     call: Call,
-    asset: Annotated[str, typer.Argument(help="An asset's URI, or the path of the script that makes it.")],
+    asset: Annotated[str, typer.Argument(help="An asset's URI or table name, or the path of the script that makes it.")],
     reason: Annotated[str, typer.Option(help="Why; `list` and `show` say it.")] = "",
 ) -> None:
     """Start no more runs of an asset, until `reactor resume`. Running replicas obey within seconds; a run that has begun ends.
@@ -60,7 +60,7 @@ async def _paused(opened: Opened, consumer: Consumer, reason: str) -> Switched:
 
 @resuming.command(name="resume", epilog=example("reactor resume ducklake://main/orders_daily"))
 @verb
-def resume(call: Call, asset: Annotated[str, typer.Argument(help="An asset's URI, or the path of the script that makes it.")]) -> None:
+def resume(call: Call, asset: Annotated[str, typer.Argument(help="An asset's URI or table name, or the path of the script that makes it.")]) -> None:
     """Let a paused asset run again: what has gathered is due at once. Exit code 0 also if it is not paused."""
     opened = call.open()
     consumer = Consumer(consumer_of(opened, asset))

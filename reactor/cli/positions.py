@@ -15,8 +15,10 @@ from rich.text import Text
 from reactor.cli.answers import seen_at, table
 from reactor.cli.call import Call, actor, example, verb, verbs
 from reactor.cli.database import at_hand, looked_at
+from reactor.cli.subject import subject_of
 from reactor.core.examination import Halted, examine
 from reactor.domain.assets import ProjectNames, read_asset, resolved
+from reactor.domain.scripts import ScriptPath
 from reactor.domain.spans import Position, PositionKey, SourcePartition
 from reactor.errors import Outage, StateForbids, UsageError
 from reactor.ports import LogBounds
@@ -257,13 +259,16 @@ async def _acknowledged(project: Project, consumer: str | None) -> int:
 
 
 def consumer_of(opened: Opened, text: str) -> str:
-    """A consumer by the URI of its asset or the path of its script, in their canonical spelling."""
+    """A consumer by its asset (URI or table name) or the path of its script, in their canonical spelling.
+
+    It need not be of this project any more, if it is written as one that could have been. Raises `UsageError`.
+    """
     if "://" in text:
         return read_asset(text).uri
     if text.startswith("publisher:"):
         return text
-    path = path_in(opened.project.folder, text)
-    return next((script.consumer for script in opened.checked.scripts.values() if script.path == path), path)
+    path = ScriptPath(path_in(opened.project.folder, text))
+    return path if "." in path and path not in opened.checked.scripts else subject_of(opened, text).consumer
 
 
 def source_of(names: ProjectNames, workspace: str, text: str) -> str:

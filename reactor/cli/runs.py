@@ -117,6 +117,8 @@ async def _logs(call: Call, project: Project, run_id: RunId, *, follow: bool) ->
             await asyncio.sleep(FOLLOW_SECONDS)
     if not follow:
         lines = said.taken(all_of_it=True)
+        if not lines:
+            call.note("it has said nothing; `reactor runs show` has what it did")
         call.answer({"lines": lines, "whole": said.whole}, lambda: Text("\n".join(printable(line.line.expandtabs()) for line in lines)) if lines else None)
     if not said.whole:
         call.note("it said more: only the end is kept")

@@ -90,7 +90,7 @@ def doing(lane: LaneView | None) -> str:
     if lane is None:
         return NONE
     counts = (("open", lane.slices_open), ("due", lane.slices_due), ("blocked", lane.slices_blocked))
-    words = ["running"] * lane.running + [f"{n} {word}" for word, n in counts if n]
+    words = ["paused"] * lane.paused + ["running"] * lane.running + [f"{n} {word}" for word, n in counts if n]
     return ", ".join(words) or "idle"
 
 

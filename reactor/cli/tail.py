@@ -19,7 +19,7 @@ app = verbs()
 @verb
 def tail(
     call: Call,
-    asset: Annotated[str, typer.Argument(help="An asset's URI, or the path of the script that makes it.")],
+    asset: Annotated[str, typer.Argument(help="An asset's URI or table name, or the path of the script that makes it.")],
     from_start: Annotated[bool, typer.Option("--from-start", help="From the oldest event that is kept; else from now on.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="End after so many.")] = None,
 ) -> None:
@@ -31,6 +31,8 @@ def tail(
     uri = consumer_of(opened, asset)
     if "://" not in uri:
         raise UsageError(f"{asset} makes no table, so it has no events", hint=f"reactor runs list --script {asset} shows its runs")
+    if uri.startswith("kafka://"):
+        raise UsageError(f"{uri} is a topic: what comes there is told as the events of the tables that read it", hint="reactor graph shows which those are")
     if uri not in opened.checked.lineage.producers:
         call.warn(f"no script of this project makes {uri}: only commits of other tools would show")
     with at_hand(call, opened.project):

@@ -37,12 +37,14 @@ def dispatched(waiting: Waiting, piece: Piece) -> Sequence[Decision]:
 
 
 def of_run(start: StartRun) -> tuple[Decision, ...]:
-    """All that a run takes, each once."""
+    """All that a run takes, each once. After a run that failed, a slice may hold what was decided while it ran, too."""
     found: dict[object, Decision] = {}
     for s in start.slices:
         for source_partition, _, pieces in s.parts:
-            waiting = Waiting(start.consumer, start.script.path, source_partition, s.asset_partition, pieces[0].lo, s.due_at)
-            told = pieces if isinstance(pieces[-1].payload, tuple) else pieces[-1:]  # of a stream all pieces are one decision
-            for decision in (d for piece in told for d in dispatched(waiting, piece)):
-                found[decision.key] = decision
+            lo = pieces[0].lo
+            for n, piece in enumerate(pieces):
+                lo = piece.lo if piece.first else lo
+                if isinstance(piece.payload, tuple) or n + 1 == len(pieces) or pieces[n + 1].first:
+                    waiting = Waiting(start.consumer, start.script.path, source_partition, s.asset_partition, lo, s.due_at)
+                    found.update((decision.key, decision) for decision in dispatched(waiting, piece))
     return tuple(found.values())

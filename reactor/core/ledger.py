@@ -178,9 +178,10 @@ class Ledger:
         if piece is None or piece.hi <= lo:
             self.duplicate_rows += piece.rows if piece else 0
             return
-        if piece.lo < lo:
-            piece = replace(piece, lo=lo)
-        self.open.setdefault(asset_partition, []).append(piece)
+        waiting = self.open.setdefault(asset_partition, [])
+        if piece.lo < lo or not waiting:
+            piece = replace(piece, lo=max(lo, piece.lo), first=not waiting)
+        waiting.append(piece)
         self.size_bytes += piece.size_bytes
         accepted.append((asset_partition, piece))
 

@@ -100,7 +100,8 @@ def accept(lane: Lane, ledger: Ledger, accepted: Accepted, routed: Routed, at: f
 
 
 def _waiting(lane: Lane, ledger: Ledger, d: str) -> Waiting:
-    return Waiting(lane.consumer, lane.script.path, ledger.key.source_partition, d, ledger.open[d][0].lo, lane.debouncer.due_at(d))
+    lo = next(piece.lo for piece in reversed(ledger.open[d]) if piece.first)
+    return Waiting(lane.consumer, lane.script.path, ledger.key.source_partition, d, lo, lane.debouncer.due_at(d))
 
 
 def wake_blocked(lane: Lane, ledger: Ledger, routed: Routed, now: float) -> None:

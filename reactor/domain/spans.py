@@ -81,13 +81,17 @@ class PositionClaim:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rows of one span for one asset partition. Offsets are half-open: `[lo, hi)`; rows and bytes are upper bounds once `lo` was raised."""
+    """Rows of one span for one asset partition. Offsets are half-open: `[lo, hi)`; rows and bytes are upper bounds once `lo` was raised.
+
+    `first`: nothing of its slice waited when it came, so what is decided of the slice begins with it.
+    """
 
     lo: int
     hi: int
     rows: int
     size_bytes: int
     payload: object
+    first: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,11 +46,12 @@ ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV", 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """How programs are started. `interpreters`: suffix without dot → command; `timeout_seconds`: of one run."""
+    """How programs are started. `interpreters`: suffix without dot → command; `timeout_seconds`: of one run; `memory_bytes_max`: of a process."""
 
     folder: Path
     interpreters: Mapping[str, str]
     timeout_seconds: float
+    memory_bytes_max: int | None = None
 
     def command(self, script: str) -> Sequence[str]:
         """The argument vector. Raises `RunBlocked` for a suffix that nobody runs, or one whose runner is not there."""
@@ -61,7 +62,8 @@ class Programs:
             raise RunBlocked(f"{script}: no program runs .{suffix} files.", hint=f"Name one: [runners.{suffix}] interpreter = \"/path/to/program\"")
         if shutil.which(program) is None:
             raise RunBlocked(f"{script}: {program} cannot be started.", hint=f"Is it installed, and may it be executed? [runners.{name}] names another.")
-        return [program, *([program_file.__file__] if suffix == "py" else []), script]
+        limited = [] if self.memory_bytes_max is None else ["/bin/sh", "-c", f'ulimit -v {self.memory_bytes_max // 1024} && exec "$@"', "sh"]
+        return [*limited, program, *([program_file.__file__] if suffix == "py" else []), script]
 
     async def run(self, trigger: Trigger, script: str, say: Callable[[bytes], None]) -> None:
         """Until it exits; `say` gets what it says. Raises `RunFailed` with the tail of that, `RunBlocked`."""

@@ -234,6 +234,10 @@ class Run(Section):
     drain_seconds: float = Field(default=90.0, ge=0, le=3600)
     """Seconds that running runs have to end when the service stops; the rest is done again. Below the 120 s that Kubernetes is told to wait."""
 
+    program_memory_bytes_max: int | None = Field(default=None, ge=64 * 1024 * 1024, le=2**50)
+    """Bytes of address space that each process of a program may have, so that one cannot take the machine from the others. Without limit by
+    default, since what a program needs is not known here."""
+
     skip_unchanged: bool = True
     """Whether a replace by the very rows that are there writes nothing, so that nobody downstream is fired. On by default."""
 

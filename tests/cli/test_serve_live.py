@@ -102,7 +102,7 @@ def test_without_the_screen_the_log_is_on_the_terminal(online: Online) -> None:
 def test_off_a_terminal_a_line_of_the_log_says_how_far_it_is(online: Online) -> None:
     with Process(online({"numbers.sql": NUMBERS}), ["serve"]) as served:
         served.wait_for("service_ready")
-        wait_until(lambda: any("running: rows=0 runs=0" in said for said in served.said("service_progress")), "a line", WAIT_SECONDS)
+        wait_until(lambda: len([said for said in served.said("service_progress") if "running: rows=0 runs=0" in said]) >= 2, "two lines", WAIT_SECONDS)
 
 
 @pytest.mark.parametrize("flag", ["--live"])

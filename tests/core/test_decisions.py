@@ -123,6 +123,14 @@ def test_a_retry_names_the_same_decision() -> None:
     assert set(both) == {*first, *second}
 
 
+def test_what_was_decided_during_a_run_that_fails_is_named_by_the_next() -> None:
+    """Found by Hypothesis: the retry takes both."""
+    driver = lived([(0.25, "a", False), (0.25, "b", False), (2.5, "a", False)], [False], run_seconds=0.5)
+    decided, taken = decided_and_taken(driver)
+    assert decided == taken
+    assert len(decided) == 3
+
+
 def test_a_run_by_hand_is_an_event_like_any() -> None:
     driver = Driver([fired("a.py")])
     inbox = Feed("", inbox_of("prod"))

@@ -9,7 +9,7 @@ import pytest
 
 from docs.first_hour import PAGES, steps
 from docs.reference import PAGES as REFERENCE
-from docs.reference import documented, measured
+from docs.reference import command_of, commands, documented, help_of, measured
 from reactor.cli.entry import VERBS
 from reactor.domain.annotations import KEYWORDS, read_header
 from reactor.domain.assets import ProjectNames
@@ -75,6 +75,25 @@ def test_the_scripts_and_settings_of_a_page_are_accepted(page: Path, tmp_path: P
         if step.language == "sql" and step.text.startswith("-- pipeline") and "materialise" not in step.text:
             checked = check_project({"one.sql": step.text.encode()}, NAMES)
             assert [found.message for found in checked.diagnostics if found.severity == "error"] == []
+        if step.language == "python":
+            compile(step.text, step.title, "exec")
         if step.language == "toml":
             (tmp_path / "reactor.toml").write_text(step.text)
             load(tmp_path, flags={}, environ=dict.fromkeys(re.findall(r"env:(\w+)", step.text), "postgresql://reactor@db:5432/reactor"))
+
+
+@pytest.mark.parametrize("page", HAND_WRITTEN, ids=lambda page: page.stem)
+def test_the_verbs_and_options_of_a_page_exist(page: Path) -> None:
+    lines = re.findall(r"`(reactor [^`\n]+)`", page.read_text()) + [
+        line for step in steps(page) if step.language == "sh" for line in step.text.splitlines() if line.startswith("reactor ")]
+    helps = {path: help_of(path, command) for name, verb in VERBS.items() for path, command in commands(name, command_of(verb))}
+    for line in lines:
+        words = line.removeprefix("reactor ").split()
+        path = next((path for path in (" ".join(words[:2]), words[0]) if path in helps), None)
+        assert path is not None or any(known.startswith(f"{words[0]} ") for known in helps), line
+        assert [option for option in re.findall(r"--[a-z-]+", line) if path and option not in helps[path]] == [], line
+
+
+def test_no_secret_of_the_environment_is_in_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REACTOR_STATE__URL", "postgresql://reactor:planted-secret@127.0.0.1:1/nowhere")
+    assert [name for name, page in REFERENCE.items() if "planted-secret" in page()] == []

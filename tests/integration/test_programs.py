@@ -32,6 +32,9 @@ print("lines before", "x" * 20_000)
 print("the last line says why", file=sys.stderr)
 sys.exit(3)
 """
+GREEDY = ON_ORDERS + """
+bytearray(2**30)
+"""
 DUMPS = ON_ORDERS + """
 import json, os, pathlib
 
@@ -77,12 +80,12 @@ def processes(shop: Shop, *files: str) -> list[psutil.Process]:
 
 
 def test_they_end_whole_and_say_why(shop: Shop) -> None:
-    shop.write({"raw/orders.sql": ORDERS, "fork.sh": FORKS, "hang.sh": HANGS, "break.py": BREAKS, "dump.py": DUMPS})
-    served = shop.serve(REACTOR_RUN__TIMEOUT_SECONDS="4", PLANTED_SECRET="swordfish", PGPASSWORD="swordfish")
+    shop.write({"raw/orders.sql": ORDERS, "fork.sh": FORKS, "hang.sh": HANGS, "break.py": BREAKS, "greedy.py": GREEDY, "dump.py": DUMPS})
+    served = shop.serve(REACTOR_RUN__TIMEOUT_SECONDS="4", REACTOR_RUN__PROGRAM_MEMORY_BYTES_MAX=str(2**29), PLANTED_SECRET="swordfish", PGPASSWORD="swordfish")
     served.wait_until_ready()
     shop.orders.send(1)
     wait_until(lambda: sum(run["state"] in {"completed", "failed"} for run in shop.fetch(
-        "SELECT state FROM reactor.run WHERE script <> 'raw/orders.sql'")) == 4, "all four have ended", 60.0)
+        "SELECT state FROM reactor.run WHERE script <> 'raw/orders.sql'")) == 5, "all five have ended", 60.0)
 
     assert [run["state"] for run in runs_of(shop, "fork.sh")] == ["completed"]
     ((hung, why, _),) = runs_of(shop, "hang.sh")
@@ -93,6 +96,8 @@ def test_they_end_whole_and_say_why(shop: Shop) -> None:
     assert why.startswith("break.py exited with 3.\n")
     assert why.endswith("the last line says why")
     assert len(why) < 10_000
+    ((greedy, why, _),) = runs_of(shop, "greedy.py")
+    assert (greedy, why.splitlines()[-1]) == ("failed", "MemoryError")
     assert processes(shop, "fork.pid", "hang.pid") == []
 
     seen = json.loads((shop.folder / "environment.json").read_text())

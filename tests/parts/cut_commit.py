@@ -28,7 +28,6 @@ from tests.parts.waiting import until, wait_until
 Side = Literal["before", "after", "stop", "kill"]
 COMMIT = re.compile(rb"(?:^|;)\s*COMMIT\s*(?:;|\0|$)", re.IGNORECASE)
 NEGOTIATE = {80877103: "TLS", 80877104: "GSS"}
-CANCEL = 80877102
 ASLEEP_SECONDS_MAX = 600.0
 
 

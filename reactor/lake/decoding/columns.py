@@ -104,7 +104,7 @@ def _number(tokens: Tokens, type_: Declared, cursor: duckdb.DuckDBPyConnection) 
 def _numbers_by_text(tokens: Tokens, wide: Declared, scale: int, cursor: duckdb.DuckDBPyConnection) -> tuple[npt.NDArray[Any], Mask, Reasons]:
     """(values times 10^scale, which are there, why others are not): what DuckDB makes of their texts."""
     column = _number_text(tokens, wide)
-    value = cast("c", wide) if wide.family != "decimal" else f"CAST({cast('c', wide)} * {10**scale} AS BIGINT)"
+    value = cast("c", wide) if wide.family != "decimal" else f"CAST(CAST({cast('c', wide)} AS DECIMAL(38,{scale})) * {10**scale} AS BIGINT)"
     found = one_array(cursor.from_arrow(pa.table({"c": column.array})).project(f"{value} AS v").to_arrow_table()["v"])
     there: Mask = found.is_valid().to_numpy(zero_copy_only=False)
     beyond = column.array.is_valid().to_numpy(zero_copy_only=False) & ~there

@@ -16,8 +16,8 @@ from reactor.lake.decoding.event_time import read_event_times
 from reactor.testing import Record
 from reactor.testing.logs import span
 from tests.cases import Case
+from tests.cases.by_hand import own_name
 from tests.cases.comparing import Unknown, any_right, same_rows, unknown_fields
-from tests.cases.runners.payload import table_name
 from tests.cases.streamed import Table, record, run_all
 from tests.harness import Ground, Product, ground, opened_product
 
@@ -41,7 +41,7 @@ async def run_together(cases: Sequence[Case], setup: Case, on: Ground) -> Mappin
 
 async def run_in(product: Product, cases: Sequence[Case], setup: Case, prefix: str = "") -> Mapping[str, str | None]:
     """All through this product. `prefix`: of their topics and tables."""
-    return await run_all(product, {str(case["id"]): _Placed(Table(product, prefix + table_name(case)), dict(case), dict(setup)) for case in cases})
+    return await run_all(product, {str(case["id"]): _Placed(Table(product, prefix + own_name(case)), dict(case), dict(setup)) for case in cases})
 
 
 @dataclass(frozen=True, slots=True)

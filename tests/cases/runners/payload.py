@@ -8,6 +8,7 @@ from typing import Any
 
 from reactor.testing import Record
 from tests.cases import Case
+from tests.cases.by_hand import own_name
 from tests.cases.comparing import Unknown, any_right, same_cell, unknown_fields
 from tests.cases.streamed import Table, record, run_all
 from tests.harness import Ground, Product, ground, opened_product
@@ -29,12 +30,7 @@ async def run_together(cases: Sequence[Case], setup: Case, on: Ground) -> Mappin
 
 async def run_in(product: Product, cases: Sequence[Case], setup: Case, prefix: str = "") -> Mapping[str, str | None]:
     """All through this product. `prefix`: of their topics and tables."""
-    return await run_all(product, {str(case["id"]): _Payload(Table(product, prefix + table_name(case)), dict(case), dict(setup)) for case in cases})
-
-
-def table_name(case: Case) -> str:
-    """Of its table and topic."""
-    return str(case["id"]).replace("-", "_").lower()
+    return await run_all(product, {str(case["id"]): _Payload(Table(product, prefix + own_name(case)), dict(case), dict(setup)) for case in cases})
 
 
 @dataclass(frozen=True, slots=True)

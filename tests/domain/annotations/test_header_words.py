@@ -12,11 +12,6 @@ def read(*lines: str) -> HeaderReading:
     return read_header("\n".join(lines), NAMES)
 
 
-def said(reading: HeaderReading) -> list[str]:
-    """`line:column severity suggestion` of each finding."""
-    return [f"{f.range.line}:{f.range.column} {f.severity}{f' {f.suggestion}' if f.suggestion else ''}" for f in reading.findings]
-
-
 @pytest.mark.parametrize(
     "line",
     [

@@ -3,7 +3,7 @@
 import json
 import string
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reactor.domain.scripts import BatchColumn
@@ -111,6 +111,7 @@ payloads = st.one_of(documents, documents, documents, documents, broken(), st.bi
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(payloads, min_size=1, max_size=12))
+@example([b'{"a":0,"n":{"x":1e+16}}'])
 def test_every_record_is_read_as_the_rules_say(batch: list[bytes]) -> None:
     with cursor() as own:
         decode(own, records(batch), DECLARED, ["_row"], "good", "bad")
