@@ -102,7 +102,7 @@ def test_they_end_whole_and_say_why(shop: Shop) -> None:
 
     seen = json.loads((shop.folder / "environment.json").read_text())
     assert "swordfish" not in seen.values()
-    known = {"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "PYTHONUNBUFFERED"}
+    known = {"PATH", "HOME", "PWD", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "PYTHONUNBUFFERED"}
     of_the_run = {"WM_TRIGGER", "WM_TRIGGER_FILE", "WM_PARTITION", "WM_PARTITION_START", "WM_PARTITION_END"}
     assert of_the_run <= seen.keys() <= known | of_the_run
     assert not Path(seen["WM_TRIGGER_FILE"]).exists()
