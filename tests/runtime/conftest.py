@@ -1,12 +1,13 @@
-"""One life that tests of metrics and of the log look at."""
+"""One life that tests of metrics and of the log look at, and the product of one append, for what needs no more than that."""
 
 import logging
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from reactor.runtime import service
-from tests.harness import Ground, opened_product
+from tests.harness import Ground, Product, opened_product
 from tests.runtime.life import PUBLISHER, SCRIPTS, Life, kept, live
 
 
@@ -28,3 +29,15 @@ async def _live(postgres_server: str, folder: Path, lived: Life) -> None:
         product.put(SCRIPTS)
         product.logs.make("in")
         await live(product, lived)
+
+
+APPEND = "-- on kafka://in\n-- batch n BIGINT\n-- debounce 0s\n-- materialize ducklake://main/t append\nSELECT n FROM batch"
+
+
+@pytest.fixture
+async def product(postgres_server: str, tmp_path: Path) -> AsyncIterator[Product]:
+    """The records of the topic `in` go into the table `t`; nothing is there yet."""
+    async with opened_product(Ground(postgres_server, tmp_path)) as product:
+        product.put({"t.sql": APPEND})
+        product.logs.make("in")
+        yield product

@@ -2,25 +2,15 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
 from reactor.errors import Outage
 from reactor.state.lakes import Lakes
 from reactor.testing import Record
-from tests.harness import Ground, Product, opened_product
+from tests.harness import Product
 
 pytestmark = pytest.mark.anyio
-SCRIPT = "-- on kafka://in\n-- batch n BIGINT\n-- materialize ducklake://main/t append\n-- debounce 0s\nSELECT n FROM batch"
-
-
-@pytest.fixture
-async def product(postgres_server: str, tmp_path: Path) -> AsyncIterator[Product]:
-    async with opened_product(Ground(postgres_server, tmp_path)) as product:
-        product.put({"t.sql": SCRIPT})
-        product.logs.make("in")
-        yield product
 
 
 async def test_a_lock_that_cannot_be_asked_for_leaves_no_transaction_open(product: Product, monkeypatch: pytest.MonkeyPatch) -> None:

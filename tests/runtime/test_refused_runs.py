@@ -1,32 +1,21 @@
 """Runs whose commit is refused, or whose lake is away, through the whole product: they are done again, and a stop does not wait for them."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from reactor.testing import Record
-from tests.harness import Ground, Product, opened_product
+from tests.harness import Product
 from tests.parts.waiting import until
 
 pytestmark = pytest.mark.anyio
 ASSET = "ducklake://main/t"
-SCRIPT = "-- on kafka://in\n-- batch id BIGINT\n-- debounce 1s\n-- materialize ducklake://main/t append\nSELECT id FROM batch"
 STOPS_SECONDS = 20.0
 """Well below `drain_seconds`, which a run in flight may have."""
 
 
-@pytest.fixture
-async def product(postgres_server: str, tmp_path: Path) -> AsyncIterator[Product]:
-    async with opened_product(Ground(postgres_server, tmp_path)) as product:
-        product.put({"t.sql": SCRIPT})
-        product.logs.make("in")
-        yield product
-
-
 def produce(product: Product, *offsets: int) -> None:
-    product.logs.produce(product.logs.partition("in"), [Record(offset, b'{"id":%d}' % offset) for offset in offsets])
+    product.logs.produce(product.logs.partition("in"), [Record(offset, b'{"n":%d}' % offset) for offset in offsets])
 
 
 async def test_what_was_staged_for_other_columns_is_staged_again(product: Product) -> None:
@@ -38,7 +27,7 @@ async def test_what_was_staged_for_other_columns_is_staged_again(product: Produc
     await product.tool.execute("ALTER TABLE main.t ADD COLUMN note VARCHAR")
     held.release()
     await product.settle()
-    assert await product.tool.rows("SELECT id, note FROM main.t ORDER BY id") == [["0", None], ["1", None]]
+    assert await product.tool.rows("SELECT n, note FROM main.t ORDER BY n") == [["0", None], ["1", None]]
     assert [run.state for run in await product.runs()] == ["aborted", "completed"]
     assert "columns missing in the SELECT: note" in " ".join(product.said("run_warned", ASSET))
 
@@ -56,7 +45,7 @@ async def test_a_lake_that_is_away_is_waited_for_and_said(product: Product) -> N
     assert "cannot be written" in product.said("run_aborted", ASSET)[0]
     product.refuse_writes(refused=False)
     await product.settle()
-    assert await product.tool.rows("SELECT id FROM main.t") == [["0"]]
+    assert await product.tool.rows("SELECT n FROM main.t") == [["0"]]
     assert await product.positions(ASSET) == {"in/0": 1}
 
 
@@ -75,4 +64,4 @@ async def test_a_stop_does_not_wait_for_a_lake_that_is_away(product: Product) ->
     product.refuse_writes(refused=False)
     await product.start()
     await product.settle()
-    assert await product.tool.rows("SELECT id FROM main.t") == [["0"]]
+    assert await product.tool.rows("SELECT n FROM main.t") == [["0"]]

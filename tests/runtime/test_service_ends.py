@@ -1,25 +1,14 @@
 """A service that cannot go on ends by itself, with the reason: it neither hangs nor goes on without a part."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from reactor.testing import CRASH, EOF, Crashed, Record, Sentinel
-from tests.harness import Ground, Product, opened_product
+from tests.harness import Product
 
 pytestmark = pytest.mark.anyio
 ENDS_SECONDS = 60.0
-SCRIPT = "-- on kafka://in\n-- materialize ducklake://main/t append\nSELECT _offset FROM batch"
-
-
-@pytest.fixture
-async def product(postgres_server: str, tmp_path: Path) -> AsyncIterator[Product]:
-    async with opened_product(Ground(postgres_server, tmp_path)) as product:
-        product.put({"t.sql": SCRIPT})
-        product.logs.make("in")
-        yield product
 
 
 async def test_in_order_with_what_is_running(product: Product) -> None:
