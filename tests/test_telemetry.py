@@ -1,7 +1,12 @@
+import io
+import json
 import logging
+from collections.abc import Iterator
 from logging import LogRecord
 
-from reactor.telemetry import REPEAT_SECONDS, Calm
+import pytest
+
+from reactor.telemetry import LIBRARIES, REPEAT_SECONDS, Calm, start_logging
 
 
 def record(logger: str, message: str, at: float, *arguments: object) -> LogRecord:
@@ -27,3 +32,22 @@ def test_what_the_source_says_better_is_not_said_twice() -> None:
     calm = Calm()
     assert not calm.filter(record("aiokafka.cluster", "Topic %s not found in cluster metadata", 1000.0, "orders"))
     assert calm.filter(record("aiokafka.cluster", "Topic %s is not authorized for this client", 1000.0, "orders"))
+
+
+@pytest.fixture
+def stream() -> Iterator[io.StringIO]:
+    """Where all logs of this process go meanwhile."""
+    root, levels = logging.getLogger(), {name: logging.getLogger(name).level for name in ("root", *LIBRARIES)}
+    handlers = root.handlers[:]
+    made = io.StringIO()
+    start_logging(made)
+    yield made
+    root.handlers[:] = handlers
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+
+
+def test_what_a_library_says_has_a_word_too(stream: io.StringIO) -> None:
+    logging.getLogger("aiokafka.conn").warning("no connection to %s", "broker")
+    line = json.loads(stream.getvalue())
+    assert (line["event"], line["message"], line["severity"]) == ("log", "no connection to broker", "warning")

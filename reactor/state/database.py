@@ -32,8 +32,8 @@ _SESSION = {
 }
 
 _CONFLICTS = frozenset({"RF001", "RF002", "40001", "40P01", "23505"})
-_OUTAGES = frozenset({"25006", "25P03", "55P03", "57014", "57P01", "57P02", "57P03", "57P05"})
-"""Read-only (a standby), idle or lock time-out, cancelled, shutting down, crashed, starting up."""
+_OUTAGES = frozenset({"25006", "25P03", "55000", "55P03", "57014", "57P01", "57P02", "57P03", "57P05"})
+"""Read-only (a standby), idle time-out, a database that is closed to connections, lock time-out, cancelled, shutting down, crashed, starting up."""
 _OUTAGE_CLASSES = frozenset({"08", "53", "58"})
 """Connection, resources, the server's system."""
 _USAGE = frozenset({"42501"})

@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from reactor.cli import reload
 from reactor.cli.reload import Reloader
 from reactor.project import open_project
 from reactor.runtime.service import Service
@@ -53,6 +54,11 @@ async def taken_over(taken: Taken, scripts: set[str]) -> None:
     await until(so, f"{scripts} run, now {taken.graphs}", 60.0)
 
 
+def words(caplog: pytest.LogCaptureFixture) -> set[str]:
+    """What the log is about."""
+    return {getattr(record, "event", "log") for record in caplog.records}
+
+
 async def test_a_signal_reloads_even_if_nothing_has_changed(tmp_path: Path) -> None:
     async with at_work(project_at(tmp_path / "p", None, {"a.sql": NUMBERS})) as (asked, taken):
         asked.ask(by_signal=True)
@@ -67,7 +73,7 @@ async def test_an_error_anywhere_refuses_the_whole(tmp_path: Path, caplog: pytes
         asked.ask(by_signal=True)
 
         async def said() -> bool:
-            return any(getattr(record, "event", "") == "reload_refused" and "c.sql:2:1" in record.getMessage() for record in caplog.records)
+            return "reload_refused" in words(caplog) and "c.sql:2:1" in caplog.text
 
         await until(said, "it is refused", 60.0)
         assert taken.graphs == []
@@ -83,7 +89,7 @@ async def test_settings_stay_those_of_the_start(tmp_path: Path, caplog: pytest.L
         asked.ask(by_signal=True)
         await taken_over(taken, {"a.sql", "b.sql"})
         assert asked.opened.project.settings.debounce.quiet_seconds != 7
-        assert "they take effect with a restart" in caplog.text
+        assert "settings_changed" in words(caplog)
 
 
 async def test_files_that_come_change_and_go_in_folders_that_come_and_go_are_noticed(tmp_path: Path) -> None:
@@ -100,3 +106,20 @@ async def test_files_that_come_change_and_go_in_folders_that_come_and_go_are_not
         (folder / "new/deep/d.sql").unlink()
         (folder / "new/deep").rmdir()
         await taken_over(taken, {"a.sql"})
+
+
+async def test_a_folder_that_is_gone_for_a_while_is_watched_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reload, "WATCH_AGAIN_SECONDS", 0.1)
+    folder = project_at(tmp_path / "p", None, {"a.sql": NUMBERS})
+
+    async def said() -> bool:
+        return "watch_failed" in words(caplog)
+
+    async with at_work(folder, watch=True) as (_, taken):
+        away = folder.rename(tmp_path / "away")
+        await until(said, "it is said that nothing is watched", 60.0)
+        (away / "b.sql").write_text(DAILY)
+        away.rename(folder)
+        await taken_over(taken, {"a.sql", "b.sql"})

@@ -21,6 +21,7 @@ from tests.cli.conftest import NUMBERS, REFUSED, WAITING, Reactor, project_at
 from tests.parts.waiting import wait_until
 
 PROGRAM = "# on ducklake://main/numbers\ndef main(trigger):\n    open('fired.txt', 'a').write(trigger['reason'] + '\\n')\n"
+TYPO = "# on ducklake://main/elsewhere\n# retyr 5\n"
 Online = Callable[[Mapping[str, str]], Path]
 
 
@@ -79,12 +80,13 @@ class Process:
 
 def test_a_replica_starts_serves_and_stops_in_order(online: Online, reactor: Reactor) -> None:
     """It carries out what is asked of it, what that fires too, and after SIGKILL a new one goes on where it stood."""
-    folder = online({"numbers.sql": NUMBERS, "tell.py": PROGRAM, "waiting.sql": WAITING, "refused.sql": REFUSED})
+    folder = online({"numbers.sql": NUMBERS, "tell.py": PROGRAM, "waiting.sql": WAITING, "refused.sql": REFUSED, "typo.py": TYPO})
     with Process(folder, ["serve"]) as served:
         served.wait_for("service_ready")
         assert served.health("/readyz")[0] == served.health("/livez")[0] == served.health("/startupz")[0] == 200
         assert 'reactor_runs{asset="ducklake://main/numbers",state="running"} 0.0' in served.health("/metrics")[1]
         assert {line["script"] for line in served.lines if line["event"] == "script_refused"} == {"waiting.sql", "refused.sql"}
+        assert served.said("lines_dropped") == ["typo.py runs without 1 line that cannot be understood: reactor check typo.py"]
         ran = reactor("run", "numbers.sql", "--json", "--project", folder)
         assert (ran.exit_code, ran.data["by_replica"], ran.data["changed"]) == (0, True, True)
         wait_until((folder / "fired.txt").exists, "the program was fired")
@@ -109,6 +111,7 @@ def test_every_line_of_the_log_is_an_object_with_the_fields_of_all(online: Onlin
     with Process(online({"numbers.sql": NUMBERS}), ["serve"]) as served:
         served.wait_for("service_ready")
         assert served.ends(signal.SIGINT) == 0
+        assert served.said("signal_received") == ["SIGINT: stopping in order"]
         lines = [json.loads(line) for line in served.log_path.read_text().splitlines()]
     assert all({"timestamp", "severity", "event", "message"} <= line.keys() for line in lines)
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["timestamp"]) for line in lines)

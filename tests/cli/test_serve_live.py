@@ -1,5 +1,6 @@
 """`serve` on a terminal: one screen, the log beside it, `q` ends it in order."""
 
+import errno
 import os
 import pty
 import re
@@ -14,6 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from reactor.cli.onlooker import LogLines, Onlooker
+from reactor.project import open_project
+from reactor.telemetry import Telemetry
+from reactor.web.health import Health
+from reactor.wiring import WallClock
 from tests.cli.conftest import NUMBERS, Reactor
 from tests.cli.test_cli_serve import Process
 from tests.parts.waiting import wait_until
@@ -100,9 +106,23 @@ def test_without_the_screen_the_log_is_on_the_terminal(online: Online) -> None:
 
 
 def test_off_a_terminal_a_line_of_the_log_says_how_far_it_is(online: Online) -> None:
-    with Process(online({"numbers.sql": NUMBERS}), ["serve"]) as served:
-        served.wait_for("service_ready")
+    with Process(online({}), ["serve"]) as served:
+        served.wait_for("no_script")
         wait_until(lambda: len([said for said in served.said("service_progress") if "running: rows=0 runs=0" in said]) >= 2, "two lines", WAIT_SECONDS)
+
+
+class Torn(LogLines):
+    """A terminal that is gone."""
+
+    def show(self, *_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+@pytest.mark.anyio
+async def test_a_screen_that_cannot_be_drawn_ends_nothing_else(offline: Online, caplog: pytest.LogCaptureFixture) -> None:
+    opened = open_project(offline({"numbers.sql": NUMBERS}), flags={}, environ={})
+    await Onlooker(lambda: opened, (), Telemetry(), Health(WallClock(), ["main"]), Torn(), 1.0, "", None, lambda: None).run()
+    assert [getattr(record, "event", "log") for record in caplog.records] == ["view_failed"]
 
 
 @pytest.mark.parametrize("flag", ["--live"])

@@ -134,10 +134,13 @@ class Product:
         dying = self.living
         for replica in dying:
             replica.gates.kill()
-        ours = "datname = current_database() AND application_name = 'reactor'"
-        await self._state.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {ours}")
+        await self._end_sessions()
         for replica in dying:
             await replica.die()
+
+    async def _end_sessions(self) -> None:
+        ours = "datname = current_database() AND application_name = 'reactor'"
+        await self._state.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {ours}")
 
     async def time_passes(self) -> None:
         """The leases of the dead run out."""
@@ -192,6 +195,19 @@ class Product:
 
         await until(over, f"the run of {script} {partition}".strip() + " has ended")
         return ended[-1]
+
+    @asynccontextmanager
+    async def postgres_away(self) -> AsyncIterator[None]:
+        """Replicas are thrown out of the database, and nobody gets in."""
+        server, _, name = self.url.rpartition("/")
+        connection = await asyncpg.connect(f"{server}/postgres")
+        try:
+            await connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+            await self._end_sessions()
+            yield
+        finally:
+            await connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+            await connection.close()
 
     def refuse_writes(self, *, refused: bool) -> None:
         """Nothing of the schema can be written: a file stands where its folder was (root would write into a read-only one)."""

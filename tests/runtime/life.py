@@ -1,5 +1,6 @@
 """A life in which every metric moves and nearly every word of the log is said, seen from outside. Rows hold `PLANTED`, and nobody may tell it."""
 
+import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -118,6 +119,19 @@ def kept(lines: list[str], level: int) -> Iterator[None]:
         logger.setLevel(before)
 
 
+def words(lines: Sequence[str]) -> set[str]:
+    """What they are about."""
+    return {json.loads(line)["event"] for line in lines}
+
+
+async def until_said(lines: Sequence[str], word: str) -> None:
+    """One of the lines that are kept is about this."""
+    async def said() -> bool:
+        return word in words(lines)
+
+    await until(said, f"{word} is said", WAIT_SECONDS)
+
+
 def produce(product: Product, *records: Record) -> None:
     product.logs.produce(product.logs.partition("in"), records)
 
@@ -152,6 +166,8 @@ async def live(product: Product, life: Life) -> None:
     assert isinstance(stored, PostgresState)
     await stored.pause(Consumer("ducklake://main/clock"), reason="shown", actor="test")
     await life.until(replica, "reactor_asset_paused")
+    await stored.resume(Consumer("ducklake://main/clock"))
+    await until_said(life.lines, "asset_resumed")
     await life.until(replica, "reactor_asset_partitions", state="failed")
     await life.until(replica, "reactor_heartbeat_timestamp_seconds", role="outbox")
     await product.stop()
@@ -159,6 +175,10 @@ async def live(product: Product, life: Life) -> None:
     product.logs.truncate(product.logs.partition("in"), 3)  # `half` and `broken` had not read that far for good
     again = await product.start()
     await life.until(again, "reactor_events_settled_total", outcome="duplicate")
+    await product.stop()
+    product.logs.make("in")  # another topic of the same name
+    await product.start()
+    await until_said(life.lines, "source_halted")
     await product.stop()
     life.errors = [run.error for run in await product.runs() if run.state == "failed"]
 

@@ -1,5 +1,6 @@
 """Another graph takes over while the service runs (OP-12): nothing is lost, nothing is read twice, and who is new is not late."""
 
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from reactor.errors import StateForbids
 from reactor.testing import Record
 from tests.harness import Ground, Product, opened_product
 from tests.parts.waiting import until
+from tests.runtime.life import kept, words
 
 pytestmark = pytest.mark.anyio
 ORDERS = "-- on kafka://in\n-- batch n BIGINT\n-- materialize ducklake://main/orders append\n-- debounce 0s\nSELECT n FROM batch"
@@ -37,7 +39,10 @@ async def test_a_new_text_runs_from_the_next_run_on_and_reads_on_where_the_old_o
     send(product, 0, 1)
     await product.settle()
     product.put({"orders.sql": ORDERS.replace("SELECT n FROM", "SELECT n + 100 AS n FROM")})
-    await product.reload()
+    lines: list[str] = []
+    with kept(lines, logging.INFO):
+        await product.reload()
+    assert "service_reloaded" in words(lines)
     send(product, 2)
     await product.settle()
     assert await rows(product, "orders") == [0, 1, 102]

@@ -46,3 +46,4 @@ async def test_with_a_mistake_in_the_loop(product: Product) -> None:
     await product.settle()
     replica.service.loop.tell(lambda engine, _: [engine.limits.nothing])  # type: ignore[attr-defined]
     assert "AttributeError" in await why_it_ended(product)
+    assert product.said("task_failed", "") == ["loop failed"]
