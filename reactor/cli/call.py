@@ -20,6 +20,7 @@ from rich.console import RenderableType
 
 from reactor.cli import answers
 from reactor.cli.failures import INTERRUPTED, Interrupted, TimedOut
+from reactor.errors import UsageError
 
 if TYPE_CHECKING:
     from reactor.project import Opened
@@ -90,12 +91,14 @@ class Call:
         return next((folder for folder in (here, *here.parents) if (folder / SETTINGS_FILE).is_file()), here)
 
     def open(self, instead: dict[str, bytes] | None = None, folder: Path | None = None) -> Opened:
-        """Read the project within the time limit; what is worth a warning is said."""
-        from reactor.project import open_project  # noqa: PLC0415 - as above
+        """Read the project within the time limit; what is worth a warning is said, and which folder is taken for one that has no settings."""
+        from reactor.project import SETTINGS_FILE, open_project  # noqa: PLC0415 - as above
 
+        at = folder or self.folder
+        if self.flags.project is None and not (at / SETTINGS_FILE).exists():
+            self.note(f"no {SETTINGS_FILE} here or above: {at} is taken as the project; `reactor init` makes one")
         with self.limited():
-            opened = open_project(
-                folder or self.folder, flags=self.flags.settings, environ=os.environ, profile=self.flags.profile, instead=instead)
+            opened = open_project(at, flags=self.flags.settings, environ=os.environ, profile=self.flags.profile, instead=instead)
         for warning in opened.warnings:
             self.warn(warning)
         return opened
@@ -215,8 +218,15 @@ def verbs(help_text: str | None = None, *, such_as: str = "") -> typer.Typer:
     """The typer application of one file of verbs; `help_text`: what its verbs are about, if there are several, `such_as`: one of them."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     if help_text is not None:
-        app.callback(help=help_text, epilog=example(such_as))(lambda: None)
+        app.callback(help=help_text, epilog=example(such_as), invoke_without_command=True)(flagged(_several, ()))
     return app
+
+
+def _several(ctx: typer.Context, flags: Flags) -> None:
+    """Flags may stand before the second word of a verb, too."""
+    ctx.obj = flags
+    if ctx.invoked_subcommand is None:
+        raise UsageError(f"{ctx.command_path} needs one of its verbs", hint=f"{ctx.command_path} --help lists them")
 
 
 def example(line: str) -> str:

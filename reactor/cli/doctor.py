@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -79,7 +80,7 @@ async def looked_at_all(project: Project) -> Sequence[Finding]:
     of_database |= {f"catalog {lake}": partial(_catalog, lake) for lake in lakes}
     of_database |= {f"trigger {lake}": partial(_trigger, lake) for lake in lakes}
     of_rest: Mapping[str, Look] = {
-        **{f"storage {lake}": partial(asyncio.to_thread, _storage, project, lake) for lake in lakes},
+        **{f"storage {lake}": partial(asyncio.to_thread, _storage, project, lake, seen) for lake in lakes},
         **{f"kafka {cluster}": partial(_kafka, project, cluster) for cluster in project.settings.kafka},
         **{f"runner {name}": partial(asyncio.to_thread, _runner, name, str(r.interpreter)) for name, r in project.settings.runners.items()},
         **{f"disk {folder}": partial(asyncio.to_thread, _disk, folder) for folder in folders(project)},
@@ -179,10 +180,23 @@ def _trigger(lake: str, seen: DatabaseSeen) -> str:
     return "it always fires"
 
 
-def _storage(project: Project, lake: str) -> str:
+def _storage(project: Project, lake: str, seen: Sequence[DatabaseSeen]) -> str:
     settings = lake_settings(project, "").lakes[lake]
+    if settings.folder is not None and not settings.folder.exists():
+        return _no_folder(lake, settings.folder, has_catalog=any(database.lakes[lake].version for database in seen))
     prove(lake, settings)
     return f"put, get and list at {settings.location}"
+
+
+def _no_folder(lake: str, folder: Path, *, has_catalog: bool) -> str:
+    """Nothing is made here: a mount that is lost must not find another folder in its place."""
+    if has_catalog:
+        raise Outage(f"the folder {folder} is away, and the lake has a catalog", hint="mount it again, or put it back: nothing is lost, work goes on then")
+    above = next(at for at in folder.parents if at.exists())
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise UsageError(f"the folder {folder} is not there, and cannot be made in {above}",
+                         hint=f"[lakes.{lake}] data_path must name a folder that can be written")
+    return f"{folder} is not there yet: the first start makes it"
 
 
 async def _kafka(project: Project, cluster: str) -> str:

@@ -87,10 +87,8 @@ def of_subject(facts: Facts) -> Iterator[Reason]:
         yield from _of_position(line)
     yield from (_of_gap(gap) for gap in facts.gaps)
     yield from _of_slices(facts)
-    yield from _of_skips(facts.decisions)
-    if facts.last is not None:
-        yield of_run(facts.last)
-    elif not facts.waiting and not facts.decisions:
+    yield from _of_what_was(facts)
+    if facts.last is None and not facts.waiting and not facts.decisions:
         yield Reason("never", facts.subject.name, f"Nothing has come for {whole(facts.partition or '') if facts.partition is not None else 'it'} yet.", _wake(facts))
 
 
@@ -141,6 +139,8 @@ def _of_waiting(facts: Facts, waiting: WaitingSlice, *, under_way: bool) -> Reas
                       "`reactor show` of the inputs says which has no such slice yet; to go without them, run it by hand.")
     if under_way:
         return Reason("running", about, f"A run of it is under way ({holds}).", f"`reactor runs show {waiting.run_id}`.")
+    if facts.paused is not None:
+        return Reason("gathers", about, f"It gathers ({holds}) until the asset is resumed.")
     if waiting.run_id is not None:
         return Reason("again", about, f"Its last run did not complete ({holds}): it is tried again.", f"`reactor runs show {waiting.run_id}` says why.")
     if waiting.due_at is not None and waiting.due_at > facts.now:
@@ -155,15 +155,21 @@ def _reads_batch(facts: Facts) -> bool:
     return facts.subject.script is not None and facts.subject.script.body.reads_batch
 
 
-def _of_skips(decisions: Iterable[DecisionRecord]) -> Iterator[Reason]:
-    """Each reason word once for each asset, with the newest event."""
+def _of_what_was(facts: Facts) -> Iterator[Reason]:
+    """The newest run and what was skipped, newest first; that an update had nothing new says least, and comes last."""
+    was = [*_of_skips(facts.decisions), *([(facts.last.created_at, of_run(facts.last))] if facts.last else [])]
+    yield from (reason for _, reason in sorted(was, key=lambda at: (at[1].word != "unchanged", at[0]), reverse=True))
+
+
+def _of_skips(decisions: Iterable[DecisionRecord]) -> Iterator[tuple[datetime, Reason]]:
+    """Each reason word once for each asset, with the newest event and its time."""
     found: dict[tuple[str, str | None], list[DecisionRecord]] = {}
     for decision in (d for d in decisions if d.outcome == "skipped"):
         found.setdefault((decision.reason, decision.asset), []).append(decision)
     for (word, asset), skipped in found.items():
         meaning = meaning_of(word)
         newest = f" {counted(len(skipped), 'event')}, the newest {skipped[0].event_id} at {seen_at(skipped[0].decided_at)}."
-        yield Reason(word, asset or "", meaning.sentence + newest, meaning.next_step)
+        yield skipped[0].decided_at, Reason(word, asset or "", meaning.sentence + newest, meaning.next_step)
 
 
 def of_run(run: RunRecord) -> Reason:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from string import hexdigits
 from typing import Annotated
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from reactor.domain.assets import read_asset
 from reactor.domain.runs import RunId, RunState
 from reactor.errors import StateForbids, UsageError
 from reactor.project import Project, path_in
+from reactor.state import PostgresState
 from reactor.state.listing import LogChunk, RunRecord, RunSummary
 
 app = verbs("What has run, newest first.", such_as="reactor runs list")
@@ -28,6 +30,11 @@ app = verbs("What has run, newest first.", such_as="reactor runs list")
 LIMIT, LIMIT_MAX = 50, 500
 """Lines of a list."""
 FOLLOW_SECONDS = 0.3
+DIGITS, DIGITS_MIN = 32, 6
+"""Hexadecimal digits of an id, and how many of them name a run if no other begins so."""
+SIMILAR_MAX = 20
+"""So many are listed of runs that begin alike."""
+RunArgument = Annotated[str, typer.Argument(help="The run's id, or its beginning.")]
 
 
 @app.command(name="list", epilog=example("reactor runs list --asset ducklake://main/orders_daily --state failed"))
@@ -69,45 +76,69 @@ def shown_runs(runs: Sequence[RunSummary]) -> RenderableType:
 
 @app.command(name="show", epilog=example("reactor runs show 019ed0a4-7b1c-7c1e-8f1a-0d5b2a9c4e11 --json"))
 @verb
-def show_run(call: Call, run_id: Annotated[UUID, typer.Argument(help="The run's id.")]) -> None:
+def show_run(call: Call, run_id: RunArgument) -> None:
     """Show all that is kept of one run: its trigger, what it wrote, its SQL or its error."""
-    project = call.open().project
+    digits, project = digits_of(run_id), call.open().project
     with at_hand(call, project):
-        record = call.run(_one(project, RunId(run_id)))
+        record = call.run(_one(project, digits))
     call.answer(record, lambda: _shown_run(record))
 
 
-async def _one(project: Project, run_id: RunId) -> RunRecord:
+async def _one(project: Project, digits: str) -> RunRecord:
     async with looked_at(project) as state:
-        record = await state.run(run_id)
+        record = await state.run(await _meant(state, digits))
     if record is None:
-        raise StateForbids(f"there is no run {run_id}", hint="reactor runs list shows those that are kept")
+        raise _no_run(digits)
     return record
+
+
+def digits_of(run_id: str) -> str:
+    """The hexadecimal digits with which an id begins, or all of them. Raises `UsageError`."""
+    digits = run_id.replace("-", "").lower()
+    if not DIGITS_MIN <= len(digits) <= DIGITS or not set(digits) <= set(hexdigits):
+        raise UsageError(f"{run_id} is no run's id", hint=f"its first {DIGITS_MIN} digits or more: reactor runs list shows them")
+    return digits
+
+
+async def _meant(state: PostgresState, digits: str) -> RunId:
+    """The only run whose id begins so. Raises `StateForbids`, `UsageError`."""
+    found = await state.runs_between(UUID(digits.ljust(DIGITS, "0")), UUID(digits.ljust(DIGITS, "f")), SIMILAR_MAX)
+    if not found:
+        raise _no_run(digits)
+    if len(found) > 1:
+        raise UsageError(f"several runs have ids that begin with {digits}", hint=f"say more of one: {', '.join(map(str, found))}")
+    return found[0]
+
+
+def _no_run(digits: str) -> StateForbids:
+    named = str(UUID(digits)) if len(digits) == DIGITS else f"whose id begins with {digits}"
+    return StateForbids(f"there is no run {named}", hint="reactor runs list shows those that are kept")
 
 
 @app.command(name="logs", epilog=example("reactor runs logs 019ed0a4-7b1c-7c1e-8f1a-0d5b2a9c4e11 --follow"))
 @verb
 def logs_of_run(
     call: Call,
-    run_id: Annotated[UUID, typer.Argument(help="The run's id.")],
+    run_id: RunArgument,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on while it runs.")] = False,
 ) -> None:
     """Show what a run said: the output of a program, the warnings of a SQL script. At most the last MiB is kept.
 
     With --json {lines: [{at, line}], whole}; with --follow too, each line is an answer of its own.
     """
-    project = call.open().project
+    digits, project = digits_of(run_id), call.open().project
     with at_hand(call, project):
-        call.run(_logs(call, project, RunId(run_id), follow=follow))
+        call.run(_logs(call, project, digits, follow=follow))
 
 
-async def _logs(call: Call, project: Project, run_id: RunId, *, follow: bool) -> None:
+async def _logs(call: Call, project: Project, digits: str, *, follow: bool) -> None:
     said = Said()
     async with looked_at(project) as state:
+        run_id = await _meant(state, digits)
         while True:
             found = await state.log(run_id, said.following)
             if found is None:
-                raise StateForbids(f"there is no run {run_id}", hint="reactor runs list shows those that are kept")
+                raise _no_run(digits)
             ended = found[0] not in {"queued", "running"}
             said.hear(found[1])
             if follow:

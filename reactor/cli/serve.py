@@ -147,7 +147,7 @@ class Serving:
             logger.warning("a second signal: ending at once", extra={"event": "service_stopped"})
             logging.shutdown()
             os._exit(INTERRUPTED)
-        logger.info("%s: stopping in order", signal.Signals(number).name, extra={"event": "signal_received"})
+        logger.info("asked to stop: what runs is ended in order", extra={"event": "signal_received", "reason": signal.Signals(number).name})
         self.stopping.set()
 
     async def _start(self, stack: AsyncExitStack, health: Health, telemetry: Telemetry) -> Service | None:

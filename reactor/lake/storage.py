@@ -15,7 +15,7 @@ import duckdb
 from reactor.errors import Outage, ReactorError, UsageError
 from reactor.lake.failures import masked
 from reactor.lake.keep import keep_of
-from reactor.lake.session import EXTENSIONS, LakeSettings, extension_path, made
+from reactor.lake.session import EXTENSIONS, LakeSettings, extension_path
 from reactor.lake.statements.quoting import literal
 
 _DENIED: Final = re.compile(r"\b(?:401|403|404)\b|AccessDenied|Forbidden|NoSuchBucket")
@@ -36,11 +36,10 @@ def load_extensions(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def prove(lake: str, settings: LakeSettings) -> None:
-    """Put, get and list a file. Raises `UsageError` or `Outage`: what cannot be done, and why."""
+    """Put, get and list a file; a folder is there already. Raises `UsageError` or `Outage`: what cannot be done, and why."""
     if settings.folder is None:
         _prove_store(lake, settings.location)
         return
-    made(settings.folder, f"[lakes.{lake}] data_path")
     text, file = secrets.token_hex(16), settings.folder / f"{PROBE}-{uuid4()}"
     try:
         with _step(lake, "put"):

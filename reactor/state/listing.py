@@ -133,6 +133,10 @@ class Listing(Part):
         row = await self._db.row("get_run", run_id)
         return RunRecord(**row) if row else None
 
+    async def runs_between(self, lo: UUID, hi: UUID, limit: int) -> Sequence[RunId]:
+        """Ids in `[lo, hi]`, newest first."""
+        return [RunId(row["id"]) for row in await self._db.rows("runs_between", self._workspace, lo, hi, limit)]
+
     async def log(self, run_id: RunId, chunk: int = 0) -> tuple[RunState, Sequence[LogChunk]] | None:
         """The state of a run and what it said from this chunk on; if it has ended then, that is all. None: no such run."""
         rows = await self._db.rows("run_log", run_id, chunk)

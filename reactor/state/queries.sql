@@ -278,6 +278,9 @@ select r.id as run_id, r.root_run_id, r.script, r.asset, r.lake, r.partition, r.
     r.script_version, r.consumer, r.strategy, r.cascade, r.trigger, r.claims, r.drift, r.timings, r.compiled_sql
   from reactor.run r where r.id = $1
 
+-- name: runs_between
+select id from reactor.run where workspace = $1 and id between $2 and $3 order by id desc limit $4
+
 -- name: run_log
 select r.state, l.chunk, l.text, l.logged_at
   from reactor.run r left join reactor.run_log l on l.run_id = r.id and l.chunk >= $2 where r.id = $1 order by l.chunk

@@ -1,5 +1,6 @@
 """`reactor doctor`: all is well, and each broken one named with its cause and the next step (CLI-8)."""
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -100,6 +101,8 @@ def test_an_embedded_database_that_does_not_run(reactor: Reactor, tmp_path: Path
     said, checks = looked(reactor, tmp_path)
     assert said.exit_code == 3
     assert "reactor dev" in checks["postgres"]["hint"]
+    assert "the first start makes it" in checks["storage main"]["message"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_kafka_that_does_not_answer(reactor: Reactor, folder: Path, database: str) -> None:
@@ -116,6 +119,20 @@ def test_a_folder_that_cannot_be_written(reactor: Reactor, folder: Path) -> None
     found = broken(reactor, folder)
     assert list(found) == ["storage main"]
     assert "[lakes.main] data_path" in found["storage main"]["hint"]
+
+
+def test_a_folder_that_is_away(reactor: Reactor, folder: Path) -> None:
+    lake = folder / ".reactor" / "lake" / "main"
+    lake.rename(lake.with_name("away"))
+    assert broken(reactor, folder)["storage main"]["status"] == "unreachable"
+    assert not lake.exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_a_folder_that_cannot_be_made(reactor: Reactor, tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    _, checks = looked(reactor, tmp_path)
+    assert (checks["storage main"]["status"], "[lakes.main] data_path" in checks["storage main"]["hint"]) == ("failed", True)
 
 
 def test_a_store_that_does_not_answer(

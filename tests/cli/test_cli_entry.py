@@ -80,6 +80,7 @@ def test_flags_stand_before_the_verb_or_behind_it(reactor: Reactor, offline: Cal
     behind = reactor("check", "--json", "--project", folder)
     assert before == behind
     assert before.answer["schema"] == "reactor.cli.check.v1"
+    assert reactor("config", "--json", "--project", folder, "show") == reactor("config", "show", "--json", "--project", folder)
 
 
 def test_the_project_is_the_folder_above_that_has_settings(
@@ -89,6 +90,15 @@ def test_the_project_is_the_folder_above_that_has_settings(
     monkeypatch.chdir(folder / "raw")
     assert "1 script" in reactor("check").err
     assert "1 script" in reactor("check", "numbers.sql").err
+
+
+@pytest.mark.parametrize("verb", ["check", "list"])
+def test_a_folder_that_is_taken_for_a_project_is_named(reactor: Reactor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = reactor(verb)
+    assert said.exit_code == 0
+    assert f"no reactor.toml here or above: {tmp_path} is taken as the project; `reactor init` makes one" in " ".join(said.err.split())
+    assert "taken" not in reactor(verb, "--project", tmp_path).err
 
 
 def test_quiet_keeps_the_result(reactor: Reactor, offline: Callable[[Mapping[str, str]], Path]) -> None:

@@ -98,6 +98,18 @@ def test_a_run_that_is_not_there(reactor: Reactor, online: Online) -> None:
     assert reactor("runs", "logs", run_id(reactor, folder, "numbers.sql"), "--project", folder).out == ""
 
 
+def test_the_beginning_of_an_id_names_a_run(reactor: Reactor, online: Online, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(online({"numbers.sql": NUMBERS}))
+    ids = [reactor("run", "numbers.sql", "--json").data["run_id"] for _ in range(2)]
+    for run in ids:
+        assert reactor("runs", "show", run[:-1].upper(), "--json").data["run_id"] == run
+        assert reactor("runs", "logs", run.replace("-", "")[:-1]).exit_code == 0
+    several = reactor("runs", "show", ids[0][:6])  # they begin with the time
+    assert (several.exit_code, all(run in several.err for run in ids)) == (2, True)
+    assert reactor("runs", "show", "ffffff").exit_code == 1
+    assert [reactor("runs", "logs", said).exit_code for said in (ids[0][:5], ids[0] + "0", "no run")] == [2, 2, 2]
+
+
 def test_events_are_shown_as_they_commit_until_ctrl_c(reactor: Reactor, online: Online) -> None:
     folder = online({"numbers.sql": NUMBERS, "other.sql": NUMBERS.replace("numbers", "other")})
     assert reactor("run", "numbers.sql", "--project", folder).exit_code == 0

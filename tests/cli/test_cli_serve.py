@@ -111,9 +111,9 @@ def test_every_line_of_the_log_is_an_object_with_the_fields_of_all(online: Onlin
     with Process(online({"numbers.sql": NUMBERS}), ["serve"]) as served:
         served.wait_for("service_ready")
         assert served.ends(signal.SIGINT) == 0
-        assert served.said("signal_received") == ["SIGINT: stopping in order"]
         lines = [json.loads(line) for line in served.log_path.read_text().splitlines()]
     assert all({"timestamp", "severity", "event", "message"} <= line.keys() for line in lines)
+    assert [line["reason"] for line in lines if line["event"] == "signal_received"] == ["SIGINT"]
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["timestamp"]) for line in lines)
     assert [line["event"] for line in lines if line["event"] in {"service_started", "service_ready", "service_draining", "service_stopped"}] == [
         "service_started", "service_ready", "service_draining", "service_stopped"]
@@ -208,6 +208,7 @@ def test_dev_starts_everything_and_ends_it_in_order(tmp_path: Path, reactor: Rea
         assert reactor("run", "numbers.sql", "--json", "--project", folder).data["by_replica"] is True
         assert dev.ends(signal.SIGINT) == 0
         assert dev.said("service_stopped") == ["stopped"], "serve had its parts to the end"
+        assert dev.said("signal_received") == ["asked to stop: what runs is ended in order"], "nobody has sent what serve was sent"
     assert not any(child.is_running() for child in started.values())
     assert running.state_url(folder / ".reactor") is None
 

@@ -137,6 +137,21 @@ def test_what_keeps_it_from_running_comes_first(facts: Facts) -> None:
     assert "3 to 9" in found[3].sentence
 
 
+def test_a_paused_asset_waits_for_nobody_but_who_resumes_it(facts: Facts) -> None:
+    paused = replace(facts, paused=PauseRecord(ORDERS, "", "ada", NOW))
+    for slice_ in (waiting(), waiting(due_at=NOW + timedelta(seconds=3)), waiting(run_id=UUID(int=9))):
+        found = words(replace(paused, waiting=[slice_]))
+        assert found.keys() == {"paused", "gathers", "run_completed"}
+        assert found["gathers"].sentence == "It gathers (40 offsets) until the asset is resumed."
+
+
+def test_what_was_is_told_newest_first_and_that_nothing_was_new_last(facts: Facts) -> None:
+    later, earlier = NOW + timedelta(seconds=1), NOW - timedelta(seconds=1)
+    skips = [decision("skipped", word, decided_at=at) for word, at in (("unchanged", later), ("cycle", later), ("no_cascade", earlier))]
+    found = of_subject(replace(facts, decisions=skips))
+    assert [reason.word for reason in found] == ["cycle", "run_completed", "no_cascade", "unchanged"]
+
+
 def test_what_is_not_settled_yet_is_behind(facts: Facts) -> None:
     assert "5 offsets" in words(replace(facts, positions=[replace(POSITION, lag_events=5)]))["behind"].sentence
     outbox = replace(POSITION, source="outbox://prod", lag_events=5)
