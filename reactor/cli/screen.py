@@ -124,7 +124,7 @@ def _head(view: View, frame: Frame) -> RenderableType:
     head.add_column(justify="right")
     totals = view.totals
     head.add_row(Text(frame.title, "bold"), Text(f"{frame.status} {clock(frame.elapsed_seconds)}  {frame.keys}".rstrip(), "bold"))
-    said = f"this session: {_count(totals.rows)} rows in {_count(totals.runs)} runs, {_count(totals.snapshots)} snapshots, {_count(totals.cascades)} cascades"
+    said = f"{_count(totals.rows)} rows in {_count(totals.runs)} runs, {_count(totals.snapshots)} snapshots, {_count(totals.cascades)} cascades"
     head.add_row(Text(said), Text(f"{_count(view.quarantined)} quarantined", "yellow" if view.quarantined else ""))
     return Group(head, Text())
 

@@ -48,7 +48,7 @@ def test_a_screen_says_rows_snapshots_lag_and_what_fired_what() -> None:
     lines = [" ".join(line.split()) for line in drawn(VIEW, FRAME).splitlines()]
     assert lines == [
         "orders running 1:13 q stops",
-        "this session: 12 000 rows in 44 runs, 40 snapshots, 20 cascades 5 quarantined",
+        "12 000 rows in 44 runs, 40 snapshots, 20 cascades 5 quarantined",
         "",
         "topic lag records/s",
         "kafka://local/orders 43 30.0",
