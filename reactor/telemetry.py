@@ -156,7 +156,7 @@ EVENTS: Mapping[str, str] = MappingProxyType({
     "reload_refused": "The project on disk is not taken over, and why; the scripts of before go on.",
     "settings_changed": "The settings on disk are other ones: they take effect with a restart.",
     "no_script": "There is nothing to run.",
-    "signal_received": "Somebody asks it to stop.",
+    "signal_received": "Somebody asks it to stop; `reason` is the signal.",
     "start_waits": "The start waits for a part that is away.",
     "state_away": "PostgreSQL does not answer, or a lake that is needed to know what a commit has left; it is asked on.",
     "source_away": "A source does not answer; it is asked on.",

@@ -158,7 +158,7 @@ def _reads_batch(facts: Facts) -> bool:
 def _of_what_was(facts: Facts) -> Iterator[Reason]:
     """The newest run and what was skipped, newest first; that an update had nothing new says least, and comes last."""
     was = [*_of_skips(facts.decisions), *([(facts.last.created_at, of_run(facts.last))] if facts.last else [])]
-    yield from (reason for _, reason in sorted(was, key=lambda at: (at[1].word != "unchanged", at[0]), reverse=True))
+    yield from (reason for _, reason in sorted(was, key=lambda one: (one[1].word != "unchanged", one[0]), reverse=True))
 
 
 def _of_skips(decisions: Iterable[DecisionRecord]) -> Iterator[tuple[datetime, Reason]]:

@@ -96,7 +96,7 @@ def digits_of(run_id: str) -> str:
     """The hexadecimal digits with which an id begins, or all of them. Raises `UsageError`."""
     digits = run_id.replace("-", "").lower()
     if not DIGITS_MIN <= len(digits) <= DIGITS or not set(digits) <= set(hexdigits):
-        raise UsageError(f"{run_id} is no run's id", hint=f"its first {DIGITS_MIN} digits or more: reactor runs list shows them")
+        raise UsageError(f"{run_id} is no run's id", hint=f"name all of it, or at least its first {DIGITS_MIN} digits: reactor runs list")
     return digits
 
 

@@ -10,6 +10,8 @@ from reactor.runtime import service
 from tests.harness import Ground, Product, opened_product
 from tests.runtime.life import PUBLISHER, SCRIPTS, Life, kept, live
 
+APPEND = "-- on kafka://in\n-- batch n BIGINT\n-- debounce 0s\n-- materialize ducklake://main/t append\nSELECT n FROM batch"
+
 
 @pytest.fixture(scope="session")
 async def life(postgres_server: str, tmp_path_factory: pytest.TempPathFactory) -> Life:
@@ -29,9 +31,6 @@ async def _live(postgres_server: str, folder: Path, lived: Life) -> None:
         product.put(SCRIPTS)
         product.logs.make("in")
         await live(product, lived)
-
-
-APPEND = "-- on kafka://in\n-- batch n BIGINT\n-- debounce 0s\n-- materialize ducklake://main/t append\nSELECT n FROM batch"
 
 
 @pytest.fixture
