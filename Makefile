@@ -18,7 +18,7 @@ run: $(READY) ## the demo, until Ctrl-C (SECONDS=60: for a minute)
 	@$(PYTHON) -m reactor demo $(if $(SECONDS),--seconds $(SECONDS))
 
 test: $(READY) ## all tests (ARGS="tests/embedded -m 'not kafka'": some of them)
-	@$(PYTHON) -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)  # or every service that is started compiles itself anew
 
 cases: $(READY) ## the given cases, or those of another folder (CASES=<folder>)
 	@$(PYTHON) -m tests.cases $(CASES)

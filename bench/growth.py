@@ -16,7 +16,8 @@ from bench.installation import DEBOUNCE, Installation, append, installation, wai
 from bench.latency import percentile
 from bench.resident import Resident
 from bench.screen import Screen
-from reactor.lake.session import connection_text, extension_path
+from reactor.lake.extensions import extension_path
+from reactor.lake.session import connection_text
 
 HOPS_OF_AGED = 30
 DRAIN_SECONDS_MAX = 600.0

@@ -18,7 +18,8 @@ import duckdb
 
 from bench.ground import Ground
 from bench.orders import COLUMNS
-from reactor.lake.session import connection_text, extension_path
+from reactor.lake.extensions import extension_path
+from reactor.lake.session import connection_text
 from tests.integration.served import READY_SECONDS, Served
 from tests.parts.waiting import wait_until
 

@@ -8,7 +8,8 @@ import duckdb
 import pyarrow as pa
 
 from bench.orders import COLUMNS
-from reactor.lake.session import connection_text, extension_path
+from reactor.lake.extensions import extension_path
+from reactor.lake.session import connection_text
 
 DECODED = pa.schema([
     ("order_id", pa.int64()), ("customer_id", pa.int64()), ("country", pa.string()), ("product", pa.string()), ("amount", pa.float64()),

@@ -21,8 +21,8 @@ from reactor.cli.call import Call, example, verb, verbs
 from reactor.cli.failures import DONE, FAILED, UNREACHABLE
 from reactor.errors import Outage, ReactorError, StateForbids, UsageError
 from reactor.lake.connecting import CATALOG_VERSION
-from reactor.lake.session import EXTENSIONS
-from reactor.lake.storage import load_extensions, prove
+from reactor.lake.extensions import EXTENSIONS, opened_duckdb
+from reactor.lake.storage import prove
 from reactor.opening import state_url
 from reactor.project import Project
 from reactor.state.migrations import SERVER_MAJOR_MIN
@@ -116,8 +116,7 @@ def _broken(name: str, error: ReactorError) -> Finding:
 
 
 def _extensions() -> str:
-    with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
-        load_extensions(connection)
+    opened_duckdb({}, EXTENSIONS).close()
     return f"DuckDB {duckdb.__version__} with {', '.join(EXTENSIONS)}"
 
 

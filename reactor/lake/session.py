@@ -7,7 +7,6 @@ nothing else waits for it.
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -18,6 +17,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import duckdb
 
 from reactor.errors import Conflict, Outage, ReactorError, RunBlocked, StateForbids, UsageError
+from reactor.lake.extensions import Config, opened_duckdb
 from reactor.lake.failures import broken, classified, masked
 from reactor.lake.folders import LakeFolder
 from reactor.lake.statements.quoting import identifier, literal
@@ -36,8 +36,6 @@ CONNECT_TIMEOUT_SECONDS = 10
 
 ATTACH_ATTEMPTS = 10
 """Replicas that start at once on an empty database make its schema at once; all but one fail, and find it made."""
-
-EXTENSIONS = ("ducklake", "postgres_scanner", "httpfs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +81,6 @@ class InstanceSettings:
         object.__setattr__(self, "names", names)
 
 
-def extension_path(name: str) -> Path:
-    """The file of a DuckDB extension in its wheel. Raises UsageError if the wheel is not installed."""
-    package = f"duckdb_extension_{name}"
-    spec = importlib.util.find_spec(package)
-    for folder in spec.submodule_search_locations or () if spec else ():
-        for path in Path(folder).rglob(f"{name}.duckdb_extension"):
-            return path
-    raise UsageError(f"DuckDB's extension `{name}` is not installed", hint=f"pip install {package.replace('_', '-')}=={duckdb.__version__}")
-
-
 def connection_text(postgres_url: str, without: Collection[str] = (), user: str | None = None) -> tuple[str, str | None]:
     """A PostgreSQL URL as libpq's keywords, and its password apart from them, because everybody who may query sees the keywords.
 
@@ -132,7 +120,7 @@ class Instance:
         self._lent: set[duckdb.DuckDBPyConnection] = set()
         self._closing = 0
         self._retired = False
-        self._root = duckdb.connect(":memory:", config=_config(settings))
+        self._root = opened_duckdb(_config(settings))
         try:
             self._open()
         except BaseException:
@@ -140,8 +128,6 @@ class Instance:
             raise
 
     def _open(self) -> None:
-        for name in EXTENSIONS:
-            self._root.execute(f"LOAD {literal(str(extension_path(name)))}")
         self._root.execute(f"SET GLOBAL ducklake_retry_wait_ms = {COMMIT_RETRY_WAIT_MS}")
         self._root.execute(f"SET GLOBAL pg_pool_max_connections = {CONNECTIONS_MAX}")
         text, password = connection_text(self.settings.postgres_url)
@@ -286,11 +272,8 @@ def leave(cursor: duckdb.DuckDBPyConnection) -> None:
     cursor.execute("USE memory")
 
 
-def _config(settings: InstanceSettings) -> dict[str, str | bool | int | float | list[str]]:
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "autoinstall_known_extensions": "false", "autoload_known_extensions": "false",
-        "python_enable_replacements": "false",
-    }  # fmt: skip
+def _config(settings: InstanceSettings) -> Config:
+    config: Config = {"python_enable_replacements": "false"}
     if settings.memory_limit_bytes is not None:
         config["memory_limit"] = f"{settings.memory_limit_bytes}B"
     if settings.threads is not None:

@@ -1,4 +1,4 @@
-"""Whether files can be kept where a lake keeps them, and whether DuckDB has what it needs: asked by `reactor doctor` (blocking)."""
+"""Whether files can be kept where a lake keeps them: asked by `reactor doctor` (blocking)."""
 
 from __future__ import annotations
 
@@ -13,26 +13,16 @@ from uuid import uuid4
 import duckdb
 
 from reactor.errors import Outage, ReactorError, UsageError
+from reactor.lake.extensions import opened_duckdb
 from reactor.lake.failures import masked
 from reactor.lake.keep import keep_of
-from reactor.lake.session import EXTENSIONS, LakeSettings, extension_path
+from reactor.lake.session import LakeSettings
 from reactor.lake.statements.quoting import literal
 
 _DENIED: Final = re.compile(r"\b(?:401|403|404)\b|AccessDenied|Forbidden|NoSuchBucket")
 """In what is said beside the address, which may hold such numbers too."""
 PROBE = "_reactor_doctor"
 """Begins the names of files that are put to see whether it can be done; in an object store one stays, and is overwritten the next time."""
-
-
-def load_extensions(connection: duckdb.DuckDBPyConnection) -> None:
-    """Those that Reactor works with, from their wheels. Raises `UsageError`, naming the one that is missing or does not fit."""
-    for name in EXTENSIONS:
-        path = extension_path(name)
-        try:
-            connection.execute(f"LOAD {literal(str(path))}")
-        except duckdb.Error as error:
-            raise UsageError(f"DuckDB's extension `{name}` cannot be loaded: {str(error).splitlines()[0]}",
-                             hint=f"pip install duckdb-extension-{name.replace('_', '-')}=={duckdb.__version__}") from error
 
 
 def prove(lake: str, settings: LakeSettings) -> None:
@@ -68,8 +58,7 @@ def _step(lake: str, verb: str) -> Iterator[None]:
 def _prove_store(lake: str, location: str) -> None:
     url = literal(f"{location}{PROBE}.csv")
     tried = "put"
-    with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
-        load_extensions(connection)
+    with opened_duckdb({}) as connection:
         try:
             connection.execute(f"COPY (SELECT 1 AS one) TO {url} (FORMAT csv)")
             tried = "get"

@@ -12,7 +12,8 @@ import pytest
 
 from reactor.errors import UsageError
 from reactor.lake.connecting import CATALOG_VERSION, reader_of
-from reactor.lake.session import LakeSettings, extension_path
+from reactor.lake.extensions import extension_path
+from reactor.lake.session import LakeSettings
 from tests.cli.conftest import NUMBERS, Reactor
 from tests.parts.postgres import execute
 

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from reactor.cli import doctor
-from reactor.lake import session, storage
+from reactor.lake import storage
+from reactor.lake.extensions import EXTENSIONS
 from reactor.state import seen
 from tests.cli.conftest import NUMBERS, READS_BATCH, Reactor, Said
 from tests.parts.postgres import execute
@@ -148,7 +149,7 @@ def test_a_store_that_does_not_answer(
 
 
 def test_an_extension_that_is_missing(reactor: Reactor, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "EXTENSIONS", (*session.EXTENSIONS, "nonesuch"))
+    monkeypatch.setattr(doctor, "EXTENSIONS", (*EXTENSIONS, "nonesuch"))
     found = broken(reactor, folder)
     assert list(found) == ["extensions"]
     assert "pip install duckdb-extension-nonesuch" in found["extensions"]["hint"]

@@ -10,7 +10,8 @@ from reactor.cli.entry import VERBS
 from reactor.domain.annotations import KEYWORDS
 from reactor.domain.assets import ProjectNames
 from reactor.domain.project import check_project
-from reactor.lake.session import Instance, InstanceSettings, LakeSettings, extension_path
+from reactor.lake.extensions import extension_path
+from reactor.lake.session import Instance, InstanceSettings, LakeSettings
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

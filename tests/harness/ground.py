@@ -26,7 +26,9 @@ class Ground:
         name = f"product_{uuid.uuid4().hex[:12]}"
         await self._execute(f"CREATE DATABASE {name}")
         try:
-            yield urlsplit(self.postgres_url)._replace(path=f"/{name}").geturl()
+            url = urlsplit(self.postgres_url)
+            # asyncpg forgets about a session that is given up while it asks for TLS, and the event loop complains of it
+            yield url._replace(path=f"/{name}", query=url.query or "sslmode=disable").geturl()
         finally:
             await self._execute(f"DROP DATABASE {name} WITH (FORCE)")
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import duckdb
 
-from reactor.lake.session import connection_text, extension_path
+from reactor.lake.extensions import extension_path
+from reactor.lake.session import connection_text
 
 Cells = list[str | None]
 

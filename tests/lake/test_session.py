@@ -7,7 +7,7 @@ import pytest
 
 from reactor.errors import Outage, UsageError
 from reactor.lake.ducklake import DuckLake
-from reactor.lake.session import Instance, InstanceSettings, LakeSettings, connection_text, extension_path
+from reactor.lake.session import Instance, InstanceSettings, LakeSettings, connection_text
 from reactor.ports import Lake, Staged
 from tests.lake.driving import Bench, managed
 from tests.parts.postgres import execute
@@ -109,8 +109,6 @@ def test_connection_texts() -> None:
 def test_what_settings_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="default lake `gold`"):
         settings("postgresql://h/d", tmp_path, default="gold")
-    with pytest.raises(UsageError, match="pip install duckdb-extension-nosuch"):
-        extension_path("nosuch")
 
 
 def test_limits_reach_duckdb(database: str, tmp_path: Path) -> None:
