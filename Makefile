@@ -9,7 +9,7 @@ ROUNDS ?= 20
 RIVALS := bench/.venv/bin/python
 RIVALS_READY := bench/.venv/.ready
 
-.PHONY: help run test cases chaos outages mutants bench growth check docs first-hour
+.PHONY: help run test thorough cases chaos outages mutants bench growth check docs first-hour
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name says; do printf '%-18s %s\n' "$$name" "$$says"; done
@@ -19,6 +19,9 @@ run: $(READY) ## the demo, until Ctrl-C (SECONDS=60: for a minute)
 
 test: $(READY) ## all tests (ARGS="tests/embedded -m 'not kafka'": some of them)
 	@PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)  # or every service that is started compiles itself anew
+
+thorough: $(READY) ## the tests that try more than `make test` has time for
+	@REACTOR_TEST_THOROUGH=1 $(MAKE) --no-print-directory test ARGS="-m thorough $(ARGS)"
 
 cases: $(READY) ## the given cases, or those of another folder (CASES=<folder>)
 	@$(PYTHON) -m tests.cases $(CASES)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from reactor.errors import RunBlocked, RunFailed
 from tests.lake.driving import DAILY, Bench, feed, managed, raw_span
+from tests.parts.effort import tries
 
 COLUMNS = [("k", "VARCHAR"), ("v", "INTEGER"), ("ts", "INTEGER"), ("gone", "BOOLEAN")]
 LATEST = managed("SELECT k, v, ts FROM batch", "merge", key=["k"], latest="ts", batch=COLUMNS)
@@ -140,8 +141,9 @@ def plain_keys(rows: Sequence[Row]) -> bool:
     return len({row[:2] for row in rows}) == len(rows)
 
 
+@pytest.mark.thorough
 @given(first=ROWS.filter(plain_keys), second=ROWS, latest=st.booleans(), events=st.booleans())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(10, 25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_merges_do_what_the_rules_say(bench: Bench, first: list[Row], second: list[Row], latest: bool, events: bool) -> None:
     if latest and not plain_keys([row for row in second if None in row[:2]]):
         second = [row for row in second if None not in row[:2]]

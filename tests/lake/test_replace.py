@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from reactor.errors import RunBlocked, RunFailed
 from tests.lake.driving import DAILY, DYNAMIC, Bench, managed
+from tests.parts.effort import tries
 
 
 @pytest.fixture
@@ -67,8 +68,9 @@ CELLS = st.sampled_from(["1", "2", "NULL"])
 BAGS = st.lists(st.tuples(CELLS, CELLS), max_size=4)
 
 
+@pytest.mark.thorough
 @given(old=BAGS, new=BAGS)
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(8, 20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_unchanged_means_the_same_rows_as_often(bench: Bench, old: list[tuple[str, str]], new: list[tuple[str, str]]) -> None:
     def script(rows: list[tuple[str, str]]) -> str:
         values = ", ".join(f"({a}, {b})" for a, b in rows) or "(1, 1)"

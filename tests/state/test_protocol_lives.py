@@ -7,15 +7,17 @@ import os
 import pytest
 
 from tests.mutants.protocol import switch_any_time
+from tests.parts.effort import tries
 from tests.properties import world as worlds
 from tests.properties.store import Store
 from tests.state.sql_world import live, server
 
-LIVES = int(os.environ.get("REACTOR_TEST_LIVES", "60"))
+LIVES = int(os.environ.get("REACTOR_TEST_LIVES", tries(25, 60)))
 SEEDS_MAX = 400
 FIRST_LIFE = int(os.environ.get("REACTOR_TEST_LIVES_FROM", "0"))
 
 
+@pytest.mark.thorough
 def test_a_life_on_the_real_sql_is_the_life_of_the_model(database: str) -> None:
     """The same outcomes, too: commits, refusals and what was aborted."""
     with server(database) as postgres:

@@ -14,6 +14,7 @@ from reactor.lake.decoding.reasons import DUPLICATE_KEY, WORDS
 from tests.lake.decoding import reference
 from tests.lake.decoding.reading import HEADERS, decoded, span_records
 from tests.lake.decoding.test_payload_properties import broken, documents, instants, spelt
+from tests.parts.effort import tries
 
 NOON = 1772366400000000
 
@@ -107,7 +108,8 @@ def test_no_records_have_no_event_times() -> None:
 texts = st.one_of(instants, instants, spelt.map(json.dumps), st.sampled_from(["true", "{}", "[]"]))
 
 
-@settings(max_examples=100, deadline=None)
+@pytest.mark.thorough
+@settings(max_examples=tries(40, 100), deadline=None)
 @given(st.lists(texts, min_size=1, max_size=12))
 def test_event_times_are_read_as_the_rules_say_and_as_a_column_is(values: list[str]) -> None:
     documents = [f'{{"ts":{value}}}' for value in values]
@@ -123,7 +125,8 @@ def test_event_times_are_read_as_the_rules_say_and_as_a_column_is(values: list[s
     assert [n for n, row in enumerate(rows) if isinstance(row, dict)] == sorted(columns.rows)
 
 
-@settings(max_examples=100, deadline=None)
+@pytest.mark.thorough
+@settings(max_examples=tries(40, 100), deadline=None)
 @given(st.lists(st.one_of(documents, broken(), st.binary(max_size=12)), min_size=1, max_size=8))
 def test_a_payload_is_readable_here_exactly_if_it_is_there(values: list[bytes]) -> None:
     payloads = decoded(values, "id BIGINT").rejects

@@ -3,6 +3,7 @@
 import json
 import string
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from reactor.domain.scripts import BatchColumn
 from reactor.lake.decoding.payload import decode
 from tests.lake.decoding import reference
 from tests.lake.decoding.reading import cursor, records
+from tests.parts.effort import tries
 
 COLUMNS = [
     ("a", "BIGINT"), ("b", "DECIMAL(12,2)"), ("c", "DOUBLE"), ("d", "VARCHAR"), ("e", "JSON"), ("f", "TIMESTAMP WITH TIME ZONE"), ("g", "DATE"),
@@ -109,7 +111,8 @@ def broken(draw: st.DrawFn) -> bytes:
 payloads = st.one_of(documents, documents, documents, documents, broken(), st.binary(max_size=20), values.map(str.encode))
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.thorough
+@settings(max_examples=tries(60, 150), deadline=None)
 @given(st.lists(payloads, min_size=1, max_size=12))
 @example([b'{"a":0,"n":{"x":1e+16}}'])
 def test_every_record_is_read_as_the_rules_say(batch: list[bytes]) -> None:
@@ -136,7 +139,8 @@ def parses(value: bytes) -> bool:
     return True
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.thorough
+@settings(max_examples=tries(80, 200), deadline=None)
 @given(payloads)
 def test_the_plain_reading_takes_what_the_standard_library_takes(value: bytes) -> None:
     try:
