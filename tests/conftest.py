@@ -1,6 +1,7 @@
 """Fixtures for real parts: one server a session, one database and one set of topic names a test."""
 
 import asyncio
+import os
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -18,6 +19,7 @@ from tests.parts import PartMissing, in_ci
 from tests.parts.kafka import KafkaCluster, kafka
 from tests.parts.postgres import execute, postgres
 from tests.parts.promtool import found_promtool
+from tests.parts.shared import shared
 
 Part = TypeVar("Part")
 
@@ -85,8 +87,9 @@ def embedded_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The bootstrap servers of a real Apache Kafka that the whole session shares: take topic names from `topic`, kill nothing."""
-    with had(kafka(tmp_path_factory.mktemp("parts") / "kafka")) as bootstrap_servers:
+    """The bootstrap servers of a real Apache Kafka that all workers share: take topic names from `topic`, kill nothing."""
+    base = tmp_path_factory.getbasetemp()
+    with had(shared((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "kafka", kafka)) as bootstrap_servers:
         yield bootstrap_servers
 
 
