@@ -3,7 +3,7 @@ PYTHON3 ?= python3
 PYTHON := .venv/bin/python
 READY := .venv/.ready
 CASES ?= tests/cases
-WORKERS ?= 4
+WORKERS ?= 6
 ROUNDS ?= 20
 
 RIVALS := bench/.venv/bin/python

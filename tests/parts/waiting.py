@@ -2,27 +2,35 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
-POLL_SECONDS = 0.02
+FIRST_POLL_SECONDS, LAST_POLL_SECONDS = 0.01, 0.1
+"""What is soon there is soon seen, and what takes longer is not slowed down by being looked at."""
+
+
+def _polls() -> Iterator[float]:
+    pause = FIRST_POLL_SECONDS
+    while True:
+        yield pause
+        pause = min(pause * 1.25, LAST_POLL_SECONDS)
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
     """Return once `condition()` is true; raise TimeoutError, naming `what`, after the time."""
-    deadline = time.monotonic() + seconds
+    deadline, polls = time.monotonic() + seconds, _polls()
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError(f"not within {seconds:.0f} s: {what}")
-        time.sleep(POLL_SECONDS)
+        time.sleep(next(polls))
 
 
 async def until(condition: Callable[[], Awaitable[bool]], what: str, seconds: float = 90.0) -> None:
     """The same on an event loop."""
-    deadline = time.monotonic() + seconds
+    deadline, polls = time.monotonic() + seconds, _polls()
     while not await condition():
         if time.monotonic() > deadline:
             raise TimeoutError(f"not within {seconds:.0f} s: {what}")
-        await asyncio.sleep(POLL_SECONDS)
+        await asyncio.sleep(next(polls))
 
 
 async def pace(seconds: float) -> None:
