@@ -11,19 +11,20 @@ from urllib.parse import urlsplit
 
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from reactor.embedded import EmbeddedBroker
 from reactor.errors import UsageError
 from tests.parts import PartMissing, in_ci
-from tests.parts.kafka import KafkaCluster, kafka
+from tests.parts.kafka import KafkaCluster
 from tests.parts.postgres import execute, postgres
 from tests.parts.promtool import found_promtool
-from tests.parts.shared import shared
+from tests.parts.shared_kafka import shared_kafka
 
 Part = TypeVar("Part")
 
-settings.register_profile("untimed", deadline=None)  # how long an example takes says how busy the machine is
+# How long an example takes, or the making of it, says how busy the machine is.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
 MARK_OF_FIXTURE = {"postgres_server": "postgres", "embedded_broker": "broker", "kafka_bootstrap": "kafka", "own_kafka": "kafka"}
@@ -89,7 +90,7 @@ def embedded_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The bootstrap servers of a real Apache Kafka that all workers share: take topic names from `topic`, kill nothing."""
     base = tmp_path_factory.getbasetemp()
-    with had(shared((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "kafka", kafka)) as bootstrap_servers:
+    with had(shared_kafka((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "kafka")) as bootstrap_servers:
         yield bootstrap_servers
 
 

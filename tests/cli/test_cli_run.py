@@ -240,5 +240,5 @@ def test_no_secret_and_no_wide_line_is_lost_in_a_pipe(reactor: Reactor, folder: 
 
 def test_a_run_that_takes_too_long_is_given_up(folder: Path, reactor: Reactor) -> None:
     (folder / "endless.sql").write_text("-- materialize ducklake://main/endless\nSELECT count(*) AS n FROM range(100000000000) a, range(100) b\n")
-    said = reactor("run", "endless.sql", "--timeout", "8")
+    said = reactor("run", "endless.sql", "--timeout", "4")
     assert (said.exit_code, "the request stays" in said.err) == (4, True), said

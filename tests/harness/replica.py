@@ -89,7 +89,7 @@ class Replica:
         """All tasks end without a word. Whoever calls it has ended the sessions of the database."""
         self.gates.kill()
         self.task.cancel()
-        await asyncio.wait([self.task])
+        await asyncio.gather(self.task, return_exceptions=True)  # how it ends is nobody's to say, so nobody complains that it was not asked
 
     def hint(self) -> None:
         """Look at the queues now."""
