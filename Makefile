@@ -17,8 +17,9 @@ help: ## list the targets
 run: $(READY) ## the demo, until Ctrl-C (SECONDS=60: for a minute)
 	@$(PYTHON) -m reactor demo $(if $(SECONDS),--seconds $(SECONDS))
 
+# With byte code that is kept: else every service that a test starts compiles itself anew.
 test: $(READY) ## all tests (ARGS="tests/embedded -m 'not kafka'": some of them)
-	@PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)  # or every service that is started compiles itself anew
+	@PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 thorough: $(READY) ## the tests that try more than `make test` has time for
 	@REACTOR_TEST_THOROUGH=1 $(MAKE) --no-print-directory test ARGS="-m thorough $(ARGS)"
