@@ -23,7 +23,7 @@ from reactor.lake.decoding.instants import read_clocks, read_instants
 from reactor.lake.decoding.numbers import plain
 from reactor.lake.decoding.reasons import Reasons
 from reactor.lake.decoding.scanner import Mask, number_kinds
-from reactor.lake.decoding.tokens import Tokens, children, one_array, picked, texts
+from reactor.lake.decoding.tokens import Tokens, children, members, one_array, texts
 from reactor.lake.decoding.types import Declared, held_in_64_bits
 
 _DAY_MICROS = 86_400_000_000
@@ -163,7 +163,7 @@ def _clock(tokens: Tokens, _type: Declared, _cursor: duckdb.DuckDBPyConnection) 
 def _struct(tokens: Tokens, type_: Declared, cursor: duckdb.DuckDBPyConnection) -> Column:
     fits: Mask = np.asarray(tokens.kinds == grammar.OBJECT)
     names = [name for name, _ in type_.fields]
-    fields = [_held(found, type_.fields[i][1], cursor) for i, found in enumerate(picked(children(tokens, fits)[1], names))]
+    fields = [_held(found, type_.fields[i][1], cursor) for i, found in enumerate(members(tokens, fits, names)[1])]
     column = _column(pa.StructArray.from_arrays([field.array for field in fields], names, mask=pa.array(~fits)), tokens, fits)
     reasons = column.reasons
     for field in fields:

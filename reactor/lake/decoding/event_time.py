@@ -20,7 +20,7 @@ from reactor.lake.decoding import reasons as why
 from reactor.lake.decoding.instants import MICROS_END, MICROS_MIN, read_instants
 from reactor.lake.decoding.reasons import Reasons
 from reactor.lake.decoding.scanner import Mask
-from reactor.lake.decoding.tokens import Texts, Tokens, children, one_array, opened, payloads, picked, texts
+from reactor.lake.decoding.tokens import Texts, Tokens, members, one_array, payloads, texts
 
 EVENT_TIME_HEADER = "event_time"
 """The header that the default chain looks at first."""
@@ -79,12 +79,11 @@ def read_partition_keys(records: pa.Table, path: JsonPath) -> PartitionKeys:
 def _at_path(values: pa.ChunkedArray, path: JsonPath) -> tuple[Tokens, Reasons]:
     """The token at the end of a path in each payload, and why there can be none."""
     tokens, present = payloads(one_array(values))
-    reasons, held = children(tokens, present)
+    reasons, (found,) = members(tokens, present, path[:1])
     reasons[~present] = why.TOMBSTONE
-    (found,) = picked(held, path[:1])
     found, twice = found.having(reasons == why.FINE), found.twice
     for name in path[1:]:
-        (found,) = opened(found, [name])
+        _, (found,) = members(found, np.asarray(found.kinds == grammar.OBJECT), [name])
         twice |= found.twice
     reasons[twice & (reasons == why.FINE)] = why.DUPLICATE_KEY
     return found.having(~twice), reasons

@@ -25,8 +25,8 @@ _STATES = (
 )
 """Inside a string: STRING_E has had an escape; `+1` to `+3` bytes of a UTF-8 sequence are to come, or what may follow `E0`, `ED`, `F0`, `F4`."""
 _NUMBER = {state: i for i, state in enumerate(_STATES)}
-VALUE, AFTER_ITEM, COLON, AFTER_MEMBER, DONE, STRING = (
-    _NUMBER[state] for state in ("VALUE", "AFTER_ITEM", "COLON", "AFTER_MEMBER", "DONE", "STRING")
+VALUE, AFTER_ITEM, FIRST_NAME, COLON, AFTER_MEMBER, DONE, STRING, DIGITS = (
+    _NUMBER[state] for state in ("VALUE", "AFTER_ITEM", "FIRST_NAME", "COLON", "AFTER_MEMBER", "DONE", "STRING", "DIGITS")
 )
 EVENT = REFUSED = _NUMBER["REFUSED"]
 BEGIN_NAME, BEGIN_TEXT, BEGIN_SCALAR, OPEN_OBJECT, OPEN_ARRAY, END_TEXT, END_NUMBER, END_WORD, CLOSE = range(REFUSED + 1, REFUSED + 10)
@@ -113,5 +113,5 @@ def _kinds() -> Table:
 
 NEXT = _next_states()
 ENDING_KIND = _kinds()
-ORDINARY = NEXT[STRING] == STRING
-"""By byte: whether it changes nothing inside a string."""
+ORDINARY = (NEXT[STRING] == STRING).astype(np.uint8)
+"""By byte: 1 if it changes nothing inside a string."""

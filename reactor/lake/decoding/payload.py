@@ -19,7 +19,7 @@ from reactor.lake.decoding import grammar
 from reactor.lake.decoding import reasons as why
 from reactor.lake.decoding.columns import Column, bounded, cast, read
 from reactor.lake.decoding.reasons import Reasons
-from reactor.lake.decoding.tokens import Tokens, children, one_array, payloads, picked
+from reactor.lake.decoding.tokens import Tokens, members, one_array, payloads
 from reactor.lake.decoding.types import Declared, declared
 from reactor.lake.statements.quoting import identifier, literal
 
@@ -72,11 +72,11 @@ class _Plan:
     def read(self, cursor: duckdb.DuckDBPyConnection, records: pa.Table) -> pa.Table:
         """The records read as far as their texts tell."""
         texts, present = payloads(one_array(records["value"]))
-        reasons, held = children(texts, present)
+        reasons, found = members(texts, present, [] if self.whole else self.names)
         reasons[~present] = why.TOMBSTONE
         if self.whole:
             reasons[reasons == why.NOT_OBJECT] = why.FINE
-        found = [_without_bom(texts).having(reasons == why.FINE)] if self.whole else picked(held, self.names)
+            found = [_without_bom(texts).having(reasons == why.FINE)]
         values = [read(tokens, type_, cursor) for tokens, type_ in zip(found, self.types, strict=True)]
         reasons, fault = _worst(reasons, values)
         kept = {f"k{i}": records[name] for i, name in enumerate(self.keep)}

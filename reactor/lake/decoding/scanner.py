@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from reactor.compiled import compiled, kernel
 from reactor.lake.decoding import grammar
+from reactor.lake.decoding.loads import eight, item, special, zeros
 from reactor.lake.decoding.reasons import EMPTY_VALUE, FINE, NESTING_TOO_DEEP, NOT_JSON, NOT_OBJECT, Reasons
 
 Bytes = npt.NDArray[np.uint8]
@@ -26,6 +27,11 @@ TWICE = 128
 
 _VALUE, _NAME = 0, 1
 _NO_ROOM = 255
+_ROOM = 64
+"""Members that most texts do not have more of; where one has, the rest is scanned with room for them."""
+_UNREAD = -1
+_GAP, _SIZE, _WANTED, _KNOWN = range(4)
+"""What is known of a child: where in the data, and how many bytes, stood between the value before and its own; which wanted name is in these."""
 
 
 def scan(data: Bytes, froms: Places, tos: Places, present: Mask, room: int) -> tuple[Reasons, Places, Kinds, Places]:
@@ -36,13 +42,14 @@ def scan(data: Bytes, froms: Places, tos: Places, present: Mask, room: int) -> t
     """
     reasons, firsts, objects = np.zeros(len(froms), np.uint8), np.zeros(len(froms) + 1, np.int64), np.zeros(DEPTH_MAX, np.bool_)
     kinds, places = np.zeros((2, room), np.uint8), np.zeros((2, 2, room), np.int64)
-    fits = _scan_texts(data, froms, tos, present, reasons, firsts, objects, kinds, places)
+    fits = _scan_texts(data, froms, tos, present, reasons, firsts, objects, kinds, places, np.zeros((_KNOWN, 0), np.int64))
     return reasons, firsts if fits else firsts[:0], kinds, places
 
 
-@kernel(writes=5)
+@kernel(writes=6)
 def _scan_texts(
     data: Bytes, froms: Places, tos: Places, present: Mask, reasons: Reasons, firsts: Places, objects: Mask, kinds: Kinds, places: Places,
+    known: Places,
 ) -> bool:
     """Whether there is room for all children."""
     for row in range(len(froms)):
@@ -53,7 +60,7 @@ def _scan_texts(
         if froms[row] == tos[row]:
             reasons[row] = EMPTY_VALUE
             continue
-        reasons[row], after = _scan_text(data, froms[row], tos[row], objects, kinds, places, child)
+        reasons[row], after = _scan_text(data, froms[row], tos[row], objects, kinds, places, child, known)
         if reasons[row] == _NO_ROOM:
             return False
         if reasons[row] == FINE or reasons[row] == NOT_OBJECT:
@@ -66,19 +73,25 @@ def _scan_texts(
 
 
 @compiled
-def _scan_text(data: Bytes, at: int, end: int, objects: Mask, kinds: Kinds, places: Places, child: int) -> tuple[int, int]:
-    """(Reason of the text `[at, end)`, the child after its last). `objects` is the stack: whether an open container is an object."""
+def _scan_text(  # noqa: C901, PLR0912 - one state machine; parts of it as functions of their own cost twice its time (arrays are counted)
+    data: Bytes, at: int, end: int, objects: Mask, kinds: Kinds, places: Places, child: int, known: Places,
+) -> tuple[int, int]:
+    """(Reason of the text `[at, end)`, the child after its last). `objects` is the stack: whether an open container is an object.
+
+    `known`: by child what stood in front of it in a text before (see `members`); where the same bytes stand again they are not read.
+    """
     at = _after_bom(data, at, end)
     state, depth, part, reason = grammar.VALUE, 0, _VALUE, NOT_OBJECT
     while at < end:
         before = state
-        state = int(grammar.NEXT[before, data[at]])
+        state = int(grammar.NEXT[before, item(data, at)])
+        if state == grammar.REFUSED:
+            return NOT_JSON, child
         if state > grammar.OPEN_ARRAY:
             at -= state == grammar.END_NUMBER
             depth -= state == grammar.CLOSE
             if depth == 1:
-                if state != grammar.CLOSE:
-                    kinds[part, child] = grammar.ENDING_KIND[before]
+                kinds[part, child] = grammar.ENDING_KIND[before] if state != grammar.CLOSE else kinds[part, child]
                 places[part, 1, child] = at + 1
                 child += part == _VALUE
             state = grammar.COLON if part == _NAME else grammar.DONE if depth == 0 else grammar.AFTER_MEMBER if objects[depth - 1] else grammar.AFTER_ITEM
@@ -97,14 +110,33 @@ def _scan_text(data: Bytes, at: int, end: int, objects: Mask, kinds: Kinds, plac
                 reason = FINE if depth == 0 and state == grammar.OPEN_OBJECT else reason
                 objects[depth] = state == grammar.OPEN_OBJECT
                 depth += 1
-            state = int(grammar.NEXT[state, data[at]])
+            state = int(grammar.NEXT[state, item(data, at)])
             if state == grammar.STRING:
                 at = _last_ordinary(data, at, end)
-        elif state == grammar.REFUSED:
-            return NOT_JSON, child
+            elif state == grammar.DIGITS:
+                while at + 1 < end and 48 <= item(data, at + 1) <= 57:
+                    at += 1
+        if depth == 1 and (state == grammar.AFTER_MEMBER or state == grammar.FIRST_NAME) and child < known.shape[1]:  # noqa: PLR1714 - a tuple costs
+            size = _standing(data, at + 1, end, known[_GAP, child], known[_SIZE, child])
+            if size > 0:
+                places[_NAME, 0, child] = _UNREAD
+                at, state = at + size, grammar.VALUE
         at += 1
     complete = state == grammar.DONE or (depth == 0 and grammar.INTEGER <= grammar.ENDING_KIND[state] <= grammar.EXPONENT)
     return (reason if complete else NOT_JSON), child
+
+
+@compiled
+def _standing(data: Bytes, at: int, end: int, gap: int, size: int) -> int:
+    """How many bytes stand at `at` as they stand at `gap`: `size`, or 0."""
+    if at + size > end:
+        return 0
+    same = 0
+    while same + 8 <= size and eight(data, at + same) == eight(data, gap + same):
+        same += 8
+    while same < size and item(data, at + same) == item(data, gap + same):
+        same += 1
+    return size if same == size else 0
 
 
 @compiled
@@ -116,46 +148,80 @@ def _after_bom(data: Bytes, at: int, end: int) -> int:
 @compiled
 def _last_ordinary(data: Bytes, at: int, end: int) -> int:
     """The last of the bytes behind `at` that change nothing inside a string, or `at`."""
-    while at + 1 < end and grammar.ORDINARY[data[at + 1]]:
+    while at + 8 < end:
+        found = special(eight(data, at + 1))
+        if found:
+            return at + (zeros(found) >> 3)
+        at += 8
+    while at + 1 < end and grammar.ORDINARY[item(data, at + 1)]:
         at += 1
     return at
 
 
-def pick(
-    data: Bytes, froms: Places, tos: Places, kinds: Kinds, starts: Places, stops: Places, firsts: Places, wanted: Bytes, ends: Places,
-) -> tuple[Kinds, Places, Places]:
-    """Of the children of each text those with a wanted name: kind, start and stop by wanted name and text.
+def members(data: Bytes, froms: Places, tos: Places, present: Mask, wanted: Bytes, ends: Places) -> tuple[Reasons, Kinds, Places]:
+    """Scan the texts `[froms[i], tos[i])` where `present`, and pick members by name: (reasons, kinds, places) as `scan` has them.
 
-    The name of child `k` is `data[froms[k]:tos[k]]`, wanted name `i` is `wanted[ends[i]:ends[i + 1]]`.
+    A text is FINE if it is one JSON object. Of wanted name `k`, which is `wanted[ends[k]:ends[k + 1]]`, text `i` has a member of
+    `kinds[k, i]` at `places[start or stop, k, i]`; nothing is kept of the others. The texts of a topic mostly have the same members in the
+    same order, so what stands between two values is compared with the text before, eight bytes at once, and read only where it differs.
     """
-    shape = len(ends) - 1, len(firsts) - 1
-    found, places = np.zeros(shape, np.uint8), np.zeros((2, *shape), np.int64)
-    _pick(data, froms, tos, kinds, starts, stops, firsts, wanted, ends, found, places)
-    return found, places[0], places[1]
+    shape, room, row = (len(ends) - 1, len(froms)), _ROOM, 0
+    reasons, found, found_at = np.zeros(len(froms), np.uint8), np.zeros(shape, np.uint8), np.zeros((2, *shape), np.int64)
+    objects, spelt = np.zeros(DEPTH_MAX, np.bool_), np.empty(int((tos - froms).max(initial=0)), np.uint8)
+    while row < len(froms):
+        scratch = np.zeros((2, room), np.uint8), np.zeros((2, 2, room), np.int64), np.zeros((_KNOWN, room), np.int64)
+        row = _members(data, froms, tos, present, wanted, ends, row, reasons, found, found_at, objects, *scratch, spelt)
+        room *= 4
+    return reasons, found, found_at
 
 
-@kernel(writes=2)
-def _pick(
-    data: Bytes, froms: Places, tos: Places, kinds: Kinds, starts: Places, stops: Places, firsts: Places, wanted: Bytes, ends: Places,
-    found: Kinds, places: Places,
-) -> None:
-    likely, count = 0, len(ends) - 1
-    for row in range(len(firsts) - 1):
-        for child in range(firsts[row], firsts[row + 1]):
-            at, size = froms[child], tos[child] - froms[child]
-            for k in range(likely, likely + count):
-                i = k if k < count else k - count
-                first = ends[i]
-                if ends[i + 1] - first != size:
-                    continue
-                same = 0
-                while same < size and data[at + same] == wanted[first + same]:
-                    same += 1
-                if same == size:
-                    found[i, row] = kinds[child] | (TWICE if found[i, row] != grammar.ABSENT else 0)
-                    places[0, i, row], places[1, i, row] = starts[child], stops[child]
-                    likely = i + 1
-                    break
+@kernel(writes=8)
+def _members(
+    data: Bytes, froms: Places, tos: Places, present: Mask, wanted: Bytes, ends: Places, first: int,
+    reasons: Reasons, found: Kinds, found_at: Places, objects: Mask, kinds: Kinds, places: Places, known: Places, spelt: Bytes,
+) -> int:
+    """The text that has more children than there is room for, or how many texts there are."""
+    likely = 0
+    for row in range(first, len(froms)):
+        if not present[row]:
+            continue
+        if froms[row] == tos[row]:
+            reasons[row] = EMPTY_VALUE
+            continue
+        reasons[row], after = _scan_text(data, froms[row], tos[row], objects, kinds, places, 0, known)
+        if reasons[row] == _NO_ROOM:
+            return row
+        for child in range(after if reasons[row] == FINE else 0):
+            if places[_NAME, 0, child] != _UNREAD:
+                at, stop = places[_NAME, 0, child] + 1, places[_NAME, 1, child] - 1
+                known[_GAP, child] = places[_VALUE, 1, child - 1] if child else at - 1
+                known[_SIZE, child] = places[_VALUE, 0, child] - known[_GAP, child]
+                if kinds[_NAME, child] == grammar.ESCAPED:
+                    known[_WANTED, child] = _among(spelt, 0, _unescape(data, at, stop, spelt, 0), wanted, ends, likely)
+                else:
+                    known[_WANTED, child] = _among(data, at, stop, wanted, ends, likely)
+            i = known[_WANTED, child]
+            if i < len(ends) - 1:
+                found[i, row] = kinds[_VALUE, child] | (TWICE if found[i, row] != grammar.ABSENT else 0)
+                found_at[0, i, row], found_at[1, i, row] = places[_VALUE, 0, child], places[_VALUE, 1, child]
+                likely = i + 1
+    return len(froms)
+
+
+@compiled
+def _among(text: Bytes, at: int, stop: int, wanted: Bytes, ends: Places, likely: int) -> int:
+    """Which of the wanted names stands at `[at, stop)`, tried from `likely` on; their number: none."""
+    size, count = stop - at, len(ends) - 1
+    for k in range(likely, likely + count):
+        i = k if k < count else k - count
+        first = ends[i]
+        if ends[i + 1] - first == size:
+            same = 0
+            while same < size and text[at + same] == wanted[first + same]:
+                same += 1
+            if same == size:
+                return i
+    return count
 
 
 @compiled
@@ -241,7 +307,7 @@ def _number_kinds(data: Bytes, offsets: Places, kinds: Kinds) -> None:
 def prepare() -> None:
     """Compile all of it now (`reactor.compiled`)."""
     data, at, one = np.frombuffer(b'{"a":"1"}', np.uint8), np.zeros(1, np.int64), np.ones(1, np.bool_)
-    _, firsts, kinds, places = scan(data, at, at + len(data), one, 1)
-    _, starts, stops = pick(data, places[1, 0], places[1, 1], kinds[0], places[0, 0], places[0, 1], firsts, data[2:3], np.array([0, 1]))
+    scan(data, at, at + len(data), one, 1)
+    _, kinds, (starts, stops) = members(data, at, at + len(data), one, data[2:3], np.array([0, 1]))
     offsets, text = copy_texts(data, kinds[0], starts[0], stops[0], as_json=False)
     number_kinds(text, offsets, kinds[0])

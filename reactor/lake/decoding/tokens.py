@@ -104,30 +104,25 @@ def children(containers: Tokens, rows: Mask) -> tuple[Reasons, Children]:
     while not len(firsts):
         room *= 4
         reasons, firsts, kinds, places = scanner.scan(data, froms, tos, rows, room)
-    for row in np.flatnonzero((reasons == NOT_JSON) | (reasons == NESTING_TOO_DEEP)):
-        if not _is_utf8(data[froms[row] : tos[row]]):
-            reasons[row] = NOT_UTF8
+    _find_not_utf8(containers, reasons)
     held = int(firsts[-1])
     values, names = (Tokens(data, kinds[part, :held], *places[part, :, :held]) for part in (0, 1))
     return reasons, Children(firsts, names, values)
 
 
-def picked(held: Children, wanted: Sequence[str]) -> list[Tokens]:
-    """The members with these names, one token a container and name; ABSENT where there is none."""
-    names, values = held.names, held.values
-    spelt, froms, tos = names.data, names.starts + 1, names.stops - 1
-    if (names.kinds == grammar.ESCAPED).any():
-        copied = texts(names)
-        spelt, froms, tos = copied.data, copied.offsets[:-1], copied.offsets[1:]
+def members(containers: Tokens, rows: Mask, wanted: Sequence[str]) -> tuple[Reasons, list[Tokens]]:
+    """Scan those of the texts that are among `rows`: (why each is no JSON object, its member of each wanted name). ABSENT where there is none."""
     encoded = [name.encode() for name in wanted]
     joined, ends = np.frombuffer(b"".join(encoded), np.uint8), np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    found = scanner.pick(spelt, froms, tos, values.kinds, values.starts, values.stops, held.firsts, joined, ends)
-    return [Tokens(values.data, *token) for token in zip(*found, strict=True)]
+    reasons, kinds, places = scanner.members(containers.data, containers.starts, containers.stops, rows, joined, ends)
+    _find_not_utf8(containers, reasons)
+    return reasons, [Tokens(containers.data, *token) for token in zip(kinds, *places, strict=True)]
 
 
-def opened(tokens: Tokens, names: Sequence[str]) -> list[Tokens]:
-    """The members of the objects among the tokens, by name."""
-    return picked(children(tokens, _mask(tokens.kinds == grammar.OBJECT))[1], names)
+def _find_not_utf8(texts: Tokens, reasons: Reasons) -> None:
+    for row in np.flatnonzero((reasons == NOT_JSON) | (reasons == NESTING_TOO_DEEP)):
+        if not _is_utf8(texts.data[texts.starts[row] : texts.stops[row]]):
+            reasons[row] = NOT_UTF8
 
 
 def texts(tokens: Tokens, *, as_json: bool = False) -> Texts:
