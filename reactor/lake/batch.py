@@ -20,12 +20,12 @@ import pyarrow.compute as pc
 from reactor.domain.partitions import MICROSECONDS
 from reactor.domain.scripts import Partitioning, Script
 from reactor.domain.spans import UNROUTED, SourcePartition
+from reactor.lake.decoding import payload
 from reactor.lake.decoding.event_time import read_event_times
-from reactor.lake.decoding.payload import decode
 from reactor.lake.evaluate import Records
 from reactor.lake.quarantine import RAW, REJECTS, create_rejects
 from reactor.lake.rows import Rows
-from reactor.lake.statements.carry import BATCH
+from reactor.lake.statements.carry import BATCH, carrying
 from reactor.lake.statements.quoting import identifier, literal
 from reactor.lake.statements.reading import named_columns
 from reactor.lake.statements.staging import ROW, SLICE
@@ -41,7 +41,7 @@ AHEAD_SECONDS_MAX = 300
 """An event time further ahead of now is that of a clock that is wrong: the row is kept, and counted."""
 
 TOMBSTONE = "tombstone"
-_DECODABLE, _DECODED, _UNDECODED = "_wm_decodable", "_wm_decoded", "_wm_undecoded"
+_DECODABLE, _DECODED, _UNDECODED, _KEPT = "_wm_decodable", "_wm_decoded", "_wm_undecoded", "_wm_kept"
 
 _NO_RECORDS = pa.schema([
     ("offset", pa.int64()), ("timestamp", pa.timestamp("ms", "UTC")), ("key", pa.binary()), ("value", pa.binary()),
@@ -139,7 +139,8 @@ def forget(cursor: duckdb.DuckDBPyConnection) -> None:
     """Give the memory of the records back: what is staged and what is set aside have their own."""
     for view in ("batch", BATCH):
         cursor.execute(f"DROP VIEW IF EXISTS temp.{identifier(view)}")
-    cursor.execute(f"DROP TABLE temp.{identifier(_DECODED)}")
+    cursor.execute(f"DROP TABLE IF EXISTS temp.{identifier(_KEPT)}")
+    payload.forget(cursor, _DECODED)
     cursor.unregister(RAW)
 
 
@@ -179,25 +180,34 @@ class _Decoding:
         return tuple(name for name in free if name in seen)
 
     def decode(self, raw: pa.Table) -> int:
-        """Make `_wm_batch`, and put into `_wm_rejects` what cannot be decoded; the number of tombstones that are no rows."""
+        """Make `_wm_batch`, and put into `_wm_rejects` what cannot be decoded; the number of tombstones that are no rows.
+
+        A plain SELECT reads each record once, and reads it where it was decoded; for any other the records are copied into a table.
+        """
         records = self._with_metadata(raw)
         self.cursor.register(_DECODABLE, records)
-        tombstones = 0 if self.script.reads_bytes else self._decode(records)
         if self.script.reads_bytes:  # a payload is what it is, and an absent one too
             columns = ", ".join(identifier(name) for name in (*self.metadata, *self.hidden, "value"))
-            self.cursor.execute(f"CREATE TEMP TABLE {identifier(_DECODED)} AS SELECT {columns} FROM {_DECODABLE}")
+            self.cursor.execute(f"CREATE TEMP TABLE {identifier(_KEPT)} AS SELECT {columns} FROM {_DECODABLE}")
+            kept, tombstones = _KEPT, 0
+        else:
+            kept, tombstones = self._decode(records)
         self.cursor.unregister(_DECODABLE)
-        self.cursor.execute(f"CREATE TEMP VIEW {identifier(BATCH)} AS SELECT {', '.join(self._columns())} FROM temp.{identifier(_DECODED)}")
+        self.cursor.execute(f"CREATE TEMP VIEW {identifier(BATCH)} AS SELECT {', '.join(self._columns())} FROM temp.{identifier(kept)}")
         return tombstones
 
-    def _decode(self, records: pa.Table) -> int:
-        keep = [*self.metadata, *self.hidden]
-        decode(self.cursor, records, self.script.header.batch, keep, _DECODED, _UNDECODED)
-        tombstones = self._tombstones(records["value"].null_count, keep)
+    def _decode(self, records: pa.Table) -> tuple[str, int]:
+        """(The relation of the decoded records, how many tombstones are none of them.)"""
+        keep, nulls, kept = [*self.metadata, *self.hidden], records["value"].null_count, _DECODED
+        payload.decode(self.cursor, records, self.script.header.batch, keep, _DECODED, _UNDECODED)
+        if nulls or carrying(self.script.body.select, self.hidden) is None:
+            kept = _KEPT
+            self.cursor.execute(f"CREATE TEMP TABLE {identifier(_KEPT)} AS SELECT * FROM temp.{identifier(_DECODED)}")
+        tombstones = self._tombstones(keep) if nulls else 0
         self.cursor.execute(f'INSERT INTO {REJECTS} SELECT _row, reason, "column", NULL FROM temp.{identifier(_UNDECODED)}'
                             f" WHERE reason <> {literal(TOMBSTONE)}")
         self.cursor.execute(f"DROP TABLE temp.{identifier(_UNDECODED)}")
-        return tombstones
+        return kept, tombstones
 
     def _columns(self) -> list[str]:
         """The declared ones, then the metadata, then the hidden ones."""
@@ -226,15 +236,13 @@ class _Decoding:
     def _constant(self, values: Sequence[object], kind: pa.DataType, raw: pa.Table) -> pa.Array:
         return self.gathered.constant(values, kind).slice(0, raw.num_rows)
 
-    def _tombstones(self, nulls: int, keep: Sequence[str]) -> int:
+    def _tombstones(self, keep: Sequence[str]) -> int:
         """Rows of NULL for those that the script wants, behind the others; how many it does not want."""
-        if not nulls:
-            return 0
         columns = ", ".join(identifier(name) for name in keep)
         sources = self._wanted_tombstones()
         wanted = "true" if sources is None else f"source IN ({', '.join(map(literal, sources))})" if sources else "false"
         self.cursor.execute(
-            f"INSERT INTO temp.{identifier(_DECODED)} BY NAME SELECT {columns} FROM {_DECODABLE} WHERE value IS NULL AND {wanted}"
+            f"INSERT INTO temp.{identifier(_KEPT)} BY NAME SELECT {columns} FROM {_DECODABLE} WHERE value IS NULL AND {wanted}"
         )
         row = self.cursor.execute(f"SELECT count(*) FROM {_DECODABLE} WHERE value IS NULL AND NOT ({wanted})").fetchone()
         return int(row[0]) if row else 0

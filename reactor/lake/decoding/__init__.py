@@ -6,8 +6,9 @@ or rounding. The exceptions: text that is exactly one JSON number is that number
 beyond a DECIMAL's scale are rounded half away from zero, as written; times are cut to what their type counts, towards the past.
 
 How. `grammar` is RFC 8259 and UTF-8 as one table. `scanner` walks each payload through it once, in compiled code, and notes where the
-members of its top object stand: tokens, ranges of bytes that nobody has converted yet. `tokens` picks the wanted names from them (after
-their escapes; exact, so `A` is not `a`) and opens what a path or a nested type leads into. `columns` makes one Arrow array of each column,
+wanted members of its top object stand (by their names after escapes; exact, so `A` is not `a`): tokens, ranges of bytes that nobody has converted
+yet. What is between two values is mostly what was there in the record before, and is not read again then. `tokens` has them in columns, and opens
+what a path or a nested type leads into. `columns` makes one Arrow array of each column,
 `payload` hands them to DuckDB, which casts plain decimal texts and nothing else. `event_time` reads paths, headers and keys with the same
 parts, and `instants` reads every time, so a column and an event time of one field agree. DuckDB's own JSON reader is not used: it rounds
 numbers through a double, takes `NaN` and a comma too many, loses how a number was written and does not tell that a member occurs twice; to
@@ -41,7 +42,7 @@ Without declared columns the payload itself is the column `value` (JSON), any JS
 this: its `value` is the BLOB that came.
 
 Failure. Bad records never raise. `ValueError`: a type that `check` would have refused. `duckdb.Error` passes through; nothing stays
-registered. Compiled code proves its bounds (the property tests also run with the compiler's checks); nesting costs no stack.
+registered then. Compiled code proves its bounds (the property tests also run with the compiler's checks); nesting costs no stack.
 
 Cost, as processor time of one busy core, 184 bytes and 8 typed columns a record: 1.0 to 1.2 microseconds to read and 0.5 to cast and store,
 both shared by DuckDB's threads; with one bad record in a hundred 15 % more. DuckDB's reader alone, inexact and blind to doubles, takes 0.7.

@@ -28,7 +28,7 @@ PIECE_BYTES = 8 * 1024 * 1024
 ROW_BYTES = 64
 """What a record weighs in a piece beyond its payload."""
 
-_READ = "_reactor_read"
+_READ = "_wm_read"
 _BOM = b"\xef\xbb\xbf"
 _WHOLE = BatchColumn("value", "JSON")
 
@@ -36,23 +36,32 @@ _WHOLE = BatchColumn("value", "JSON")
 def decode(
     cursor: duckdb.DuckDBPyConnection, raw: pa.Table | str, columns: Sequence[BatchColumn] | None, keep: Sequence[str], into: str, rejects: str,
 ) -> None:
-    """Decode records into two new TEMP tables; each record is in exactly one of them.
+    """Decode records into a new TEMP view and a new TEMP table; each record is in exactly one of them.
 
     `raw`, a table or the name of a relation that the cursor sees, has `_row` BIGINT (unique), `value` BLOB and the columns to `keep`.
-    `into`: those, then the declared ones with their types; with `columns` None the payload itself, `value` JSON: any JSON text, as it came
-    (without a BOM). `rejects`: `_row` BIGINT, `reason` VARCHAR (conventions 11), `column` VARCHAR (the declared column at fault, or NULL);
-    a NULL `value` is rejected as `tombstone`. Raises ValueError for a type that `decodable` refuses, and `duckdb.Error`.
+    `into`, a view of memory that is held until `forget`: those, then the declared ones with their types; with `columns` None the payload itself,
+    `value` JSON: any JSON text, as it came (without a BOM). `rejects`, a table: `_row` BIGINT, `reason` VARCHAR (conventions 11), `column` VARCHAR
+    (the declared column at fault, or NULL); a NULL `value` is rejected as `tombstone`. A cursor has one such view at a time. Raises ValueError
+    for a type that `decodable` refuses, and `duckdb.Error`.
     """
     plan = _Plan.of(columns, keep)
     table = raw if isinstance(raw, pa.Table) else cursor.table(raw).to_arrow_table()
     found = _in_threads(cursor, table, plan)
     cursor.register(_READ, found)
     try:
-        (accepted,) = cursor.execute(f"CREATE TEMP TABLE {identifier(into)} AS {plan.accepted()}").fetchone() or (0,)
+        cursor.execute(f"CREATE TEMP VIEW {identifier(into)} AS {plan.accepted()}")
+        (accepted,) = cursor.execute(f"SELECT count(*) FROM temp.{identifier(into)}").fetchone() or (0,)
         beyond = accepted + np.count_nonzero(np.isin(found["reason"], (why.FINE, why.OUT_OF_RANGE), invert=True)) < table.num_rows
         cursor.execute(f"CREATE TEMP TABLE {identifier(rejects)} AS {plan.rejected(beyond=beyond)}")
-    finally:
+    except duckdb.Error:
         cursor.unregister(_READ)
+        raise
+
+
+def forget(cursor: duckdb.DuckDBPyConnection, into: str) -> None:
+    """Drop the view that `decode` has made, if it has, and let go of what it shows."""
+    cursor.execute(f"DROP VIEW IF EXISTS temp.{identifier(into)}")
+    cursor.unregister(_READ)
 
 
 @dataclass(frozen=True, slots=True)
