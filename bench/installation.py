@@ -40,6 +40,8 @@ group_id = "{group}"
 kind = "kafka"
 topic = "{group}-events"
 """
+LAST_POLL_SECONDS = 0.5
+"""How often it is asked how far it is: each time a connection, on the same processors. When it was done is told by the run's record."""
 DEBOUNCE = """
 [debounce]
 quiet_seconds = {seconds}
@@ -112,12 +114,12 @@ class Installation:
 
     def wait_until_settled(self, count: int, outcome: str, served: Served, seconds: float) -> datetime:
         """As `wait_until_inserted`, for what makes no rows."""
-        wait_until(lambda: self.settled(served, outcome) >= count, f"{count} are {outcome}, now {self.settled(served, outcome)}", seconds)
+        wait_until(lambda: self.settled(served, outcome) >= count, f"{count} are {outcome}", seconds, last_poll_seconds=LAST_POLL_SECONDS)
         return self._last_finished()
 
     def wait_until_inserted(self, rows: int, served: Served, seconds: float) -> datetime:
         """When the last run that made them so many was finished. Raises TimeoutError."""
-        wait_until(lambda: served.ended or self.inserted() >= rows, f"{rows} rows, now {self.inserted()}", seconds)
+        wait_until(lambda: served.ended or self.inserted() >= rows, f"{rows} rows", seconds, last_poll_seconds=LAST_POLL_SECONDS)
         if served.ended:
             raise RuntimeError(f"serve has ended:\n{served.log()[-3000:]}")
         return self._last_finished()
