@@ -199,8 +199,9 @@ class Product:
     @asynccontextmanager
     async def postgres_away(self) -> AsyncIterator[None]:
         """Replicas are thrown out of the database, and nobody gets in."""
-        server, _, name = self.url.rpartition("/")
-        connection = await asyncpg.connect(f"{server}/postgres")
+        parts = urlsplit(self.url)
+        name = parts.path.strip("/")
+        connection = await asyncpg.connect(parts._replace(path="/postgres").geturl())
         try:
             await connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
             await self._end_sessions()
