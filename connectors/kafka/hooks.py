@@ -19,7 +19,7 @@ from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
-from reactor.errors import Fatal
+from reactor.errors import Fatal, Outage
 
 
 class HookError(Fatal):
@@ -56,17 +56,33 @@ def replace_records(consumer: AIOKafkaConsumer, message_set: type, partition_rec
     setattr(consumer._fetcher, "_proc_fetch_request", MethodType(fetch, consumer._fetcher))  # noqa: B010 - mypy refuses the assignment
 
 
+def asked_to_stop() -> bool:
+    """Whether somebody has cancelled the task that asks. False while it is hit by the cancellation of something that it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def given_up() -> Outage:
+    """What such a cancellation means."""
+    return Outage("A request to Kafka was given up by its client.", hint="It is tried again by itself.")
+
+
 async def stop_consumer(consumer: AIOKafkaConsumer, timeout_seconds: float) -> None:
-    """Leave the group and close; what is not done in time is cut off (a join that the broker holds back takes up to 40 s)."""
+    """Leave the group and close; what is not done in time is cut off (a join that the broker holds back takes up to 40 s).
+
+    aiokafka cancels the requests that are under way and waits for them, and one that is cancelled in the wrong moment cancels whoever stops it.
+    """
     try:
         async with asyncio.timeout(timeout_seconds):
             await consumer.stop()
-    except (TimeoutError, KafkaError):
+    except (TimeoutError, KafkaError, asyncio.CancelledError) as error:
         coordinator = consumer._coordinator
         tasks = [consumer._fetcher._fetch_task, *consumer._fetcher._pending_tasks] if consumer._fetcher else []
         tasks += [getattr(coordinator, name, None) for name in ("_coordination_task", "_heartbeat_task", "_commit_refresh_task")]
         await _cut_off(tasks)
         await consumer._client.close()
+        if isinstance(error, asyncio.CancelledError) and asked_to_stop():
+            raise
 
 
 async def stop_producer(producer: AIOKafkaProducer, timeout_seconds: float) -> None:
@@ -74,9 +90,11 @@ async def stop_producer(producer: AIOKafkaProducer, timeout_seconds: float) -> N
     try:
         async with asyncio.timeout(timeout_seconds):
             await producer.stop()
-    except (TimeoutError, KafkaError):
+    except (TimeoutError, KafkaError, asyncio.CancelledError) as error:
         await _cut_off([producer._sender.sender_task])
         await producer.client.close()
+        if isinstance(error, asyncio.CancelledError) and asked_to_stop():
+            raise
     accumulator, transactions = producer._message_accumulator, producer._txn_manager
     waiters = [batch._drain_waiter for batches in (*accumulator._batches.values(), accumulator._pending_batches) for batch in batches]
     waiters += [transactions._transaction_waiter] if transactions is not None else []

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import anyio
 
+from connectors.kafka import hooks
 from connectors.kafka.client import KafkaConnection
 from connectors.kafka.logs import Logs
 from connectors.kafka.membership import Group, Membership
@@ -95,12 +96,21 @@ class KafkaSource:
                 await membership.subscribe(self._group)
             await membership.read()
         except Outage as error:
-            tell, self._trouble = True, str(error)
-            log.warning("source away: %s", error, extra={"event": "source_away", "source": f"kafka://{self._connection.cluster}"})
+            tell = True
+            self._say_away(error)
+        except asyncio.CancelledError:
+            if hooks.asked_to_stop():
+                raise
+            tell = True
+            self._say_away(hooks.given_up())
         finally:
             self._membership = None
             with anyio.CancelScope(shield=True):  # a member that is cancelled and does not leave costs the others a session
                 await membership.leave(tell=tell)
+
+    def _say_away(self, error: Outage) -> None:
+        self._trouble = str(error)
+        log.warning("source away: %s", error, extra={"event": "source_away", "source": f"kafka://{self._connection.cluster}"})
 
     def pause(self, partitions: Collection[SourcePartition]) -> None:
         """See `Source.pause`."""

@@ -76,8 +76,10 @@ class KafkaPublisher:
             except (KafkaError, OSError, TimeoutError) as error:
                 await self._stop()
                 raise self._connection.failure(error) from error
-            except BaseException:
+            except BaseException as error:
                 await self._stop()
+                if isinstance(error, asyncio.CancelledError) and not hooks.asked_to_stop():
+                    raise hooks.given_up() from error
                 raise
 
     async def close(self) -> None:

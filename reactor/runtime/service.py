@@ -30,7 +30,7 @@ from reactor.runtime.loop import Loop
 from reactor.runtime.outages import until_it_answers
 from reactor.runtime.pausing import Pausing
 from reactor.runtime.publishing import Publishing
-from reactor.runtime.supervision import for_ever, periodically
+from reactor.runtime.supervision import TaskEnded, for_ever, periodically
 from reactor.runtime.watching import Liveness, Watcher
 from reactor.telemetry import Telemetry
 
@@ -96,6 +96,8 @@ class Service:
             with anyio.move_on_after(SETTLE_AT_STOP_SECONDS), suppress(Retryable):
                 await decisions.write(WAITING_MAX)
             tasks.cancel_scope.cancel()
+        if not self.stopping.is_set():  # a group that is hit by the cancellation of what one of its tasks waits for ends without an error
+            raise TaskEnded("the service ended, and nobody had asked for that")
 
     async def _begin(self, intake: TaskGroup, pausing: Pausing) -> None:
         """The first graph, and whichever comes after it; who is paused is known before it could run."""

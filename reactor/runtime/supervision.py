@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -16,7 +17,8 @@ class TaskEnded(ReactorError):
 
 
 async def for_ever(name: str, work: Callable[[], Awaitable[None]]) -> None:
-    """Run an eternal task. Raises `TaskEnded` if it returns; an error is logged with the task's name and raised.
+    """Run an eternal task. Raises `TaskEnded` if it returns, or is hit by the cancellation of something that it waits for (which would end the
+    others without a word); an error is logged with the task's name and raised.
 
     One that asks a loop that has ended ends with it: why it ended is the loop's to say.
     """
@@ -24,6 +26,12 @@ async def for_ever(name: str, work: Callable[[], Awaitable[None]]) -> None:
         await work()
     except LoopEnded:
         return
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        logger.critical("%s failed", name, exc_info=error, extra={"event": "task_failed"})
+        raise TaskEnded(f"the task {name!r} was cancelled, and by nobody") from error
     except Exception as error:
         logger.critical("%s failed", name, exc_info=error, extra={"event": "task_failed"})
         raise

@@ -13,7 +13,7 @@ from reactor.core.engine import Engine
 from reactor.core.lanes import Limits
 from reactor.domain.spans import SourcePartition, Span
 from reactor.runtime.loop import SPANS_PER_TURN_MAX, SPANS_QUEUED_MAX, Loop, LoopEnded
-from reactor.runtime.supervision import for_ever
+from reactor.runtime.supervision import TaskEnded, for_ever
 
 pytestmark = pytest.mark.anyio
 TOPIC = SourcePartition("kafka://main/orders", "0")
@@ -118,6 +118,25 @@ async def test_a_task_that_asks_an_ended_loop_ends_with_it() -> None:
         await loop.ask(lambda _engine, _now: None)
 
     await for_ever("asker", asks)
+
+
+async def test_a_task_that_is_hit_by_the_cancellation_of_another_does_not_end_in_silence() -> None:
+    """A group of tasks takes it for its own cancellation, and would end the service as if somebody had asked for that."""
+
+    async def waits() -> None:
+        other = asyncio.create_task(asyncio.sleep(3600))
+        other.cancel()
+        await other
+
+    with pytest.raises(TaskEnded, match="'waiter' was cancelled, and by nobody"):
+        await for_ever("waiter", waits)
+
+
+async def test_a_task_that_is_cancelled_ends() -> None:
+    asked = await started(for_ever("sleeper", lambda: asyncio.sleep(3600)))
+    asked.cancel()
+    await asyncio.wait([asked])
+    assert asked.cancelled()
 
 
 async def test_what_an_engine_raises_belongs_to_who_asked() -> None:

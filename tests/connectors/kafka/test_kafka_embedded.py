@@ -1,9 +1,12 @@
 """The Kafka source and the embedded broker: no transactions, and a new cluster with every start."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
+from aiokafka import AIOKafkaConsumer
 
+from connectors.kafka import hooks
 from reactor.embedded import EmbeddedBroker
 from tests.connectors.kafka.lab import Lab, Recorder, reading
 
@@ -33,6 +36,17 @@ async def test_the_embedded_broker_is_read_like_any_other(small_lab: Lab, column
         spans = await source.read(part, 1, 3, 1_000_000)
     assert intake.column(part, "value") == [b"a", None, b"c", b"d"]
     assert [span.records["value"].to_pylist() for span in spans] == [[None, b"c"]]
+
+
+async def test_a_request_that_is_given_up_cancels_nobody_else(small_lab: Lab) -> None:
+    """aiokafka cancels what is under way when it stops, and is hit by that itself where a request waits for a broker that is away."""
+    await small_lab.make_topic("orders")
+    consumer = AIOKafkaConsumer(small_lab.topic("orders"), bootstrap_servers=small_lab.bootstrap_servers)
+    await consumer.start()
+    assert consumer._fetcher is not None
+    consumer._fetcher._pending_tasks.add(asyncio.create_task(asyncio.sleep(3600)))
+    await hooks.stop_consumer(consumer, 10.0)
+    assert not hooks.asked_to_stop()
 
 
 async def test_another_start_is_another_log(tmp_path: Path) -> None:
