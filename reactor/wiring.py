@@ -20,7 +20,6 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
-import pyarrow as pa
 from anyio import to_thread
 
 from connectors.kafka.client import KafkaConnection
@@ -176,7 +175,6 @@ async def opened_service(
     scripts. `telemetry`: whose metrics are counted on. Raises `Outage`, `UsageError`, `StateForbids`.
     """
     holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
-    pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps a hundred megabytes more of what a run has freed
     async with opened_state(project, holder) as state:
         lake = await to_thread.run_sync(duck_lake, project, state_url(project))
         parts = Parts(project, state, instead.lake(lake), instead, holder, WallClock(), telemetry or Telemetry(__version__))

@@ -124,7 +124,7 @@ async def test_a_task_that_is_hit_by_the_cancellation_of_another_does_not_end_in
     """A group of tasks takes it for its own cancellation, and would end the service as if somebody had asked for that."""
 
     async def waits() -> None:
-        other = asyncio.create_task(asyncio.sleep(3600))
+        other = asyncio.create_task(asyncio.Event().wait())
         other.cancel()
         await other
 
@@ -133,7 +133,10 @@ async def test_a_task_that_is_hit_by_the_cancellation_of_another_does_not_end_in
 
 
 async def test_a_task_that_is_cancelled_ends() -> None:
-    asked = await started(for_ever("sleeper", lambda: asyncio.sleep(3600)))
+    async def waits() -> None:
+        await asyncio.Event().wait()
+
+    asked = await started(for_ever("waiter", waits))
     asked.cancel()
     await asyncio.wait([asked])
     assert asked.cancelled()

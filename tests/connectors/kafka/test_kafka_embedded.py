@@ -44,7 +44,7 @@ async def test_a_request_that_is_given_up_cancels_nobody_else(small_lab: Lab) ->
     consumer = AIOKafkaConsumer(small_lab.topic("orders"), bootstrap_servers=small_lab.bootstrap_servers)
     await consumer.start()
     assert consumer._fetcher is not None
-    consumer._fetcher._pending_tasks.add(asyncio.create_task(asyncio.sleep(3600)))
+    consumer._fetcher._pending_tasks.add(asyncio.create_task(asyncio.Event().wait()))
     await hooks.stop_consumer(consumer, 10.0)
     assert not hooks.asked_to_stop()
 
