@@ -192,7 +192,7 @@ def _no_folder(lake: str, folder: Path, *, has_catalog: bool) -> str:
     if has_catalog:
         raise Outage(f"the folder {folder} is away, and the lake has a catalog", hint="mount it again, or put it back: nothing is lost, work goes on then")
     above = next(at for at in folder.parents if at.exists())
-    if not os.access(above, os.W_OK | os.X_OK):
+    if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
         raise UsageError(f"the folder {folder} is not there, and cannot be made in {above}",
                          hint=f"[lakes.{lake}] data_path must name a folder that can be written")
     return f"{folder} is not there yet: the first start makes it"

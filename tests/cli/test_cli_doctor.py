@@ -136,6 +136,15 @@ def test_a_folder_that_cannot_be_made(reactor: Reactor, tmp_path: Path) -> None:
     assert (checks["storage main"]["status"], "[lakes.main] data_path" in checks["storage main"]["hint"]) == ("failed", True)
 
 
+def test_a_folder_that_a_file_is_in_the_way_of(reactor: Reactor, folder: Path, database: str, embedded_broker: str) -> None:
+    (folder / "taken").write_text("")
+    (folder / "taken").chmod(0o700)
+    write_settings(folder, database, embedded_broker, "[lakes.main]", "[lakes.cold]", 'data_path = "taken/lake"')
+    found = broken(reactor, folder)
+    assert list(found) == ["storage cold"]
+    assert "cannot be made in" in found["storage cold"]["message"]
+
+
 def test_a_store_that_does_not_answer(
     reactor: Reactor, folder: Path, database: str, embedded_broker: str, monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -85,6 +85,8 @@ def _cut(cut: Cut, shop: Shop, served: Served, seconds: float, bar: "Bar") -> No
     try:
         bar.until(lambda: cut.noticed(*served.ready()), f"{cut.name} is away, health is asked", NOTICED_SECONDS)
         bar.stay(began_at + seconds, f"{cut.name} is away")
+        if served.ended:
+            raise AssertionError(f"{cut.name} is away, and serve has ended:\n{served.log()[-3000:]}")
         if not cut.noticed(*served.ready()) or not served.alive():
             raise AssertionError(f"{cut.name} is away: {served.ready()}, alive: {served.alive()}")
     finally:

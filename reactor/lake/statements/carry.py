@@ -10,8 +10,8 @@ Only tokens are looked at and only names are put in, so the rest of the text sta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from sqlglot import Token, TokenError, TokenType, tokenize
 
@@ -19,6 +19,9 @@ from reactor.lake.statements.quoting import identifier
 
 BATCH = "_wm_batch"
 """The records of a run, decoded, with the hidden columns behind the others."""
+
+SELECTS_KEPT_MAX = 256
+"""Texts whose answer is remembered: each run asks twice, and the next run asks the same."""
 
 _AGGREGATE_NAMES = """
     any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null arg_max_nulls_last arg_min arg_min_null
@@ -159,7 +162,8 @@ class _Reader:
         return stars == 1
 
 
-def carrying(select: str, hidden: Sequence[str]) -> str | None:
+@lru_cache(maxsize=SELECTS_KEPT_MAX)
+def carrying(select: str, hidden: tuple[str, ...]) -> str | None:
     """The SELECT over the table `_wm_batch`, with that table's `hidden` columns among its own; None if it is not plain."""
     try:
         reader = _Reader(tokenize(select, dialect="duckdb"), ", ".join(identifier(name) for name in hidden))
