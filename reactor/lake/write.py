@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import duckdb
 
@@ -55,6 +55,17 @@ class Contents:
         return self.rows if self.rows and (self.rows.count or writes_anyway) else None
 
     @property
+    def defines(self) -> bool:
+        """Whether the transaction makes or drops a table."""
+        new_target = self.touched is not None and self.touched.fitted.shape != "same"
+        return new_target or (self.quarantine.rows > 0 and self.quarantine.folder is None)
+
+    def called(self, lake: str) -> Contents:
+        """The same contents for a session that calls the lake so."""
+        to = replace(self.to, table=replace(self.to.table, lake=lake))
+        return replace(self, to=to, quarantine=replace(self.quarantine, table=replace(self.quarantine.table, lake=lake)))
+
+    @property
     def nothing(self) -> tuple[PartitionCounts, ...]:
         """No row in no slice."""
         return tuple(PartitionCounts(0, 0) for _ in self.slices)
@@ -81,12 +92,25 @@ class Write:
 
     def table(self) -> tuple[PartitionCounts, ...] | None:
         """Write the rows of the target; None if it has them already. Raises TableChanged, `duckdb.Error`."""
-        rows, to = self.contents.touched, self.contents.to
+        rows = self.contents.touched
         if rows is None:
             return None
+        if rows.existing is None:
+            return self._into_new(rows)
         shape = self._shape_now(rows)
-        if shape == "same" and rows.existing and self._unchanged(rows.existing, rows.fitted):
-            return None
+        return None if shape == "same" and self._unchanged(rows.existing, rows.fitted) else self._written(rows, shape)
+
+    def _into_new(self, rows: StagedRows) -> tuple[PartitionCounts, ...] | None:
+        """Nobody asks whether the table is there: the answer that it is not would have begun to read every attached lake, for its hint."""
+        try:
+            return self._written(rows, "missing")
+        except duckdb.CatalogException as error:
+            if "already exists" not in str(error):
+                raise
+        return self._written(rows, self._shape_now(rows))
+
+    def _written(self, rows: StagedRows, shape: Shape) -> tuple[PartitionCounts, ...] | None:
+        to = self.contents.to
         deleted = self._count(f"SELECT count(*) FROM {to.table.sql}") if shape == "other" else 0
         inserted = 0
         for statement in plan.write(to, shape, rows.evaluated.selected):
@@ -108,7 +132,7 @@ class Write:
             return rows.fitted.shape
         if before is None and now == (rows.fitted.columns, self.contents.to.asset_partition is not None):
             return "same"  # another replica made it
-        raise TableChanged(f"{self.contents.to.table.uri} has changed its columns since the rows were staged", hint="they are staged again")
+        raise TableChanged(f"{self.contents.to.materialize.asset} has changed its columns since the rows were staged", hint="they are staged again")
 
     def _unchanged(self, existing: Existing, fitted: Fitted) -> bool:
         """Whether a replace would put what is there (MT-28)."""
