@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from reactor.domain.partitions import MICROSECONDS
 from reactor.domain.scripts import Partitioning, Script
 from reactor.domain.spans import UNROUTED, SourcePartition
+from reactor.lake.asking import first_row
 from reactor.lake.decoding import payload
 from reactor.lake.decoding.event_time import read_event_times
 from reactor.lake.evaluate import Records
@@ -244,7 +245,7 @@ class _Decoding:
         self.cursor.execute(
             f"INSERT INTO temp.{identifier(_KEPT)} BY NAME SELECT {columns} FROM {_DECODABLE} WHERE value IS NULL AND {wanted}"
         )
-        row = self.cursor.execute(f"SELECT count(*) FROM {_DECODABLE} WHERE value IS NULL AND NOT ({wanted})").fetchone()
+        row = first_row(self.cursor, f"SELECT count(*) FROM {_DECODABLE} WHERE value IS NULL AND NOT ({wanted})")
         return int(row[0]) if row else 0
 
     def _wanted_tombstones(self) -> list[str] | None:

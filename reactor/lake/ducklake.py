@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from uuid import UUID
@@ -11,6 +11,7 @@ from uuid import UUID
 from reactor.domain.assets import LakeTable
 from reactor.domain.scripts import Script
 from reactor.errors import Conflict, Outage, RunBlocked, RunFailed
+from reactor.lake.asking import first_row
 from reactor.lake.binding import example_partition
 from reactor.lake.keep import Custody, keep_of
 from reactor.lake.materialize import StagedRun
@@ -21,7 +22,7 @@ from reactor.ports import SliceInput, StageOrder
 
 
 class DuckLake:
-    """All lakes of an installation, in one DuckDB instance. Every method blocks; all may be called from any thread.
+    """All lakes of an installation, in one DuckDB instance, and one more for each run that makes or drops a table. Every method blocks; all may be called from any thread.
 
     `keep_path`: where links to new files are kept until their commit is known (folder lakes; default: beside each lake's folder).
     `skip_unchanged`: whether a replace by equal content writes nothing. `run_seconds_max`: how long DuckDB may work for one run. Raises
@@ -36,6 +37,7 @@ class DuckLake:
         self._settings = InstanceSettings(postgres_url, dict(lakes), default_lake, memory_limit_bytes, threads, temp_path)
         self._skip_unchanged, self._run_seconds_max = skip_unchanged, run_seconds_max
         self._swapping = threading.Lock()
+        self._solitary: list[Instance] = []
         self._instance = Instance(self._settings)
         try:
             folders = {lake: settings.folder for lake, settings in lakes.items() if settings.folder}
@@ -52,7 +54,31 @@ class DuckLake:
         lake = LakeTable.parse(order.script.managed.asset).lake if order.script.managed else self._settings.default_lake
         instance.reach(f"lake_{lake}")
         custody = Custody(self._keeps.get(lake), partial(self._named, f"lake_{lake}"))
-        return stage(instance, order, custody, skip_unchanged=self._skip_unchanged, limit_seconds=self._run_seconds_max)
+        staging = partial(stage, order=order, custody=custody, skip_unchanged=self._skip_unchanged, limit_seconds=self._run_seconds_max)
+        return staging(instance, alone=False) or self._alone(instance, partial(staging, alone=True))
+
+    def _alone(self, like: Instance, staging: Callable[[Instance], StagedRun | None]) -> StagedRun:
+        """Stage in an instance of its own, which is given up when that of the others is."""
+        instance = Instance(self._settings, like.folders)
+        with self._swapping:
+            self._solitary = [one for one in (*self._solitary, instance) if not one.retired]
+        try:
+            staged = staging(instance)
+        except BaseException:
+            instance.retire()
+            raise
+        if staged is not None and not like.retired:
+            return staged
+        if staged is not None:
+            staged.close()
+        raise Outage("the lakes were attached anew", hint="the rows are staged again")
+
+    def _retire(self, *instances: Instance) -> None:
+        """Give these up, and those that runs have of their own."""
+        with self._swapping:
+            solitary, self._solitary = self._solitary, []
+        for instance in (*instances, *solitary):
+            instance.retire()
 
     def ensure_table(self, script: Script) -> UUID | None:
         """See `reactor.ports.Lake`. A script that reads `batch` keeps a position, which names its table by the uuid: it is made first."""
@@ -86,7 +112,7 @@ class DuckLake:
         """See `reactor.ports.Lake`. What was staged before is lost (`stale`)."""
         with self._swapping:
             old, self._instance = self._instance, Instance(self._settings, self._instance.folders)
-        old.retire()
+        self._retire(old)
 
     def away(self) -> Mapping[str, str]:
         """See `reactor.ports.Lake`."""
@@ -94,7 +120,7 @@ class DuckLake:
 
     def close(self) -> None:
         """See `reactor.ports.Lake`."""
-        self._instance.retire()
+        self._retire(self._instance)
 
     def _refuse_lost(self, folders: Mapping[str, Path]) -> None:
         """An empty folder whose lake has files is a mount that is away. Raises `Outage`."""
@@ -102,7 +128,7 @@ class DuckLake:
             if any(folder.iterdir()):
                 continue
             with self._sound().lent("looking for files of the lake") as cursor:
-                found = cursor.execute(any_file(f"lake_{lake}")).fetchone()
+                found = first_row(cursor, any_file(f"lake_{lake}"))
             if found:
                 raise Outage(f"the lake's folder {folder} is empty, and lake `{lake}` has files", hint="is it a mount that is away? Mount it, or put the files back")
 

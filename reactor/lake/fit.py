@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import duckdb
 
 from reactor.errors import RunBlocked, RunFailed
+from reactor.lake.asking import first_row
 from reactor.lake.evaluate import Evaluated
 from reactor.lake.statements import checking
 from reactor.lake.statements.checking import Cast
@@ -94,7 +95,7 @@ def _refuse_lost(to: Target, shared: Columns) -> None:
 
 
 def _set_aside(cursor: duckdb.DuckDBPyConnection, casts: Sequence[Cast], records_into: str | None) -> None:
-    count, example = cursor.execute(checking.unfit(casts)).fetchone() or (0, None)
+    count, example = first_row(cursor, checking.unfit(casts)) or (0, None)
     if not count:
         return
     if records_into is None:

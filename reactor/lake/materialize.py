@@ -37,13 +37,14 @@ def mark(run_id: RunId, counts: Sequence[PartitionCounts]) -> str:
 
 
 class StagedRun:
-    """`reactor.ports.Staged` on DuckLake."""
+    """`reactor.ports.Staged` on DuckLake. `alone`: the instance has no other run, and goes with this one."""
 
-    def __init__(self, instance: Instance, cursor: duckdb.DuckDBPyConnection, contents: Contents, custody: Custody, stages: Stages) -> None:
-        self._instance, self._cursor, self._contents, self._custody, self._stages = instance, cursor, contents, custody, stages
+    def __init__(
+        self, instance: Instance, cursor: duckdb.DuckDBPyConnection, contents: Contents, custody: Custody, stages: Stages, *, alone: bool,
+    ) -> None:  # fmt: skip
+        self._instance, self._cursor, self._contents, self._custody, self._stages, self._alone = instance, cursor, contents, custody, stages, alone
         self._open = self._outdated = False
         self._began_at = 0.0
-        self._attached_again: str | None = None
         self._run_id: RunId | None = None
         self._folders: set[str] = set()
         self._counts: tuple[PartitionCounts, ...] = ()
@@ -100,7 +101,8 @@ class StagedRun:
             return Written(changed=False, counts=self._contents.nothing)
         try:
             with self._stages.limited(self._cursor), self._stages.timed("write"):
-                write = Write(self._cursor, self._begin(mark(run_id, ()), defines=self._contents.defines))
+                self._begin(mark(run_id, ()))
+                write = Write(self._cursor, self._contents)
                 counts = write.table()
                 changed = write.quarantine(run_id) or counts is not None
         except duckdb.Error as error:
@@ -121,42 +123,29 @@ class StagedRun:
         if self._contents.rows is None:
             return
         try:
-            to = self._begin(SETUP_MARK, defines=True).to
-            for statement in plan.make_table(to, self._contents.rows.evaluated.selected.hidden):
+            self._begin(SETUP_MARK)
+            for statement in plan.make_table(self._contents.to, self._contents.rows.evaluated.selected.hidden):
                 self._cursor.execute(statement)
             self._cursor.execute("COMMIT")
             self._open = False
-            self._detach()
         except duckdb.Error as error:
             self.rollback()
             raise self._instance.seen(error, "making the table") from error
 
-    def _begin(self, text: str, *, defines: bool) -> Contents:
-        """Open the transaction; the mark is its first statement. Returns what was staged, under the names that hold in it."""
+    def _begin(self, text: str) -> None:
+        """Open the transaction; the mark is its first statement."""
         if self._instance.retired:
             raise Outage("the lakes were attached anew", hint="the rows are staged again")
         self._instance.reach(self._contents.to.table.catalog)
         leave(self._cursor)
-        if defines:
-            self._attached_again = self._instance.attach_again(self._cursor, self._contents.to.table.lake)
         self._began_at = time.time()
         self._cursor.execute("BEGIN")
         self._open = True
         self._say(text)
-        return self._named
-
-    @property
-    def _named(self) -> Contents:
-        return self._contents.called(self._attached_again) if self._attached_again else self._contents
 
     def _say(self, text: str) -> None:
-        call = f"CALL {identifier(self._named.to.table.catalog)}.set_commit_message(?, '', extra_info => ?)"
+        call = f"CALL {identifier(self._contents.to.table.catalog)}.set_commit_message(?, '', extra_info => ?)"
         self._cursor.execute(call, [AUTHOR, text])
-
-    def _detach(self) -> None:
-        if self._attached_again is not None:
-            self._instance.detach(self._cursor, self._attached_again)
-            self._attached_again = None
 
     def commit(self) -> None:
         """See `reactor.ports.Staged`. Raises what COMMIT raised; the outcome is another question."""
@@ -182,7 +171,6 @@ class StagedRun:
             self._discard()
             raise self._instance.seen(error, "committing") from error
         finally:
-            self._detach()
             self._custody.returned(given_up=self._instance.retired)
 
     def rollback(self) -> None:
@@ -190,7 +178,6 @@ class StagedRun:
         if self._open:
             self._open = False
             self._discard()
-        self._detach()
 
     def _discard(self) -> None:
         """After a failed COMMIT the transaction is gone, and ROLLBACK itself raises; after some others it is not."""
@@ -205,3 +192,5 @@ class StagedRun:
         """See `reactor.ports.Staged`."""
         self.rollback()
         self._instance.release(self._cursor)
+        if self._alone:
+            self._instance.retire()

@@ -13,6 +13,7 @@ import duckdb
 from reactor.domain.assets import LakeTable
 from reactor.domain.runs import RunId
 from reactor.errors import RunFailed
+from reactor.lake.asking import first_row
 from reactor.lake.statements.quoting import identifier, literal
 from reactor.lake.statements.staging import ROW
 
@@ -54,7 +55,7 @@ def judged(cursor: duckdb.DuckDBPyConnection, records: int, among: int, *, fract
 
     `among`: of how many that were read the records are what belongs to this run; records without a slice come without their neighbours.
     """
-    row = cursor.execute(f"SELECT count(*), count(*) FILTER (reason <> ?) FROM {REJECTS}", [NOT_COUNTED]).fetchone() or (0, 0)
+    row = first_row(cursor, f"SELECT count(*), count(*) FILTER (reason <> ?) FROM {REJECTS}", [NOT_COUNTED]) or (0, 0)
     rejected, counted = int(row[0]), int(row[1])
     if counted > max(REJECTED_ROWS_MAX, REJECTED_OF_MANY_MAX * max(records, among)) or (fraction and records >= FRACTION_FROM_ROWS and counted > REJECTED_FRACTION_MAX * records):
         reasons = cursor.execute(f"SELECT reason, count(*) FROM {REJECTS} GROUP BY ALL ORDER BY 2 DESC, 1").fetchall()

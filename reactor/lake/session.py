@@ -7,7 +7,6 @@ nothing else waits for it.
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -18,9 +17,11 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import duckdb
 
 from reactor.errors import Conflict, Outage, ReactorError, RunBlocked, StateForbids, UsageError
+from reactor.lake.asking import first_row
 from reactor.lake.extensions import Config, opened_duckdb
 from reactor.lake.failures import broken, classified, masked
 from reactor.lake.folders import LakeFolder
+from reactor.lake.spilling import spill_folder
 from reactor.lake.statements.quoting import identifier, literal
 
 RESERVED_NAMES = frozenset({"main", "temp", "system", "memory"})
@@ -119,8 +120,6 @@ class Instance:
         self.attaching = threading.Lock()
         self._lock = threading.Lock()
         self._lent: set[duckdb.DuckDBPyConnection] = set()
-        self._attached_again: set[str] = set()
-        self._numbers = itertools.count(1)
         self._closing = 0
         self._retired = False
         self._root = opened_duckdb(_config(settings))
@@ -133,19 +132,24 @@ class Instance:
     def _open(self) -> None:
         self._root.execute(f"SET GLOBAL ducklake_retry_wait_ms = {COMMIT_RETRY_WAIT_MS}")
         self._root.execute(f"SET GLOBAL pg_pool_max_connections = {CONNECTIONS_MAX}")
-        _, password = connection_text(self.settings.postgres_url)
+        text, password = connection_text(self.settings.postgres_url)
         if password is not None:
             self._root.execute(f"CREATE TEMPORARY SECRET reactor_postgres (TYPE postgres, PASSWORD {literal(password)})")
         for name, lake in self.settings.names.items():
-            self._attach(name, lake)
+            self._attach(name, lake, text, secret=password is not None)
 
-    def _attach(self, name: str, lake: str) -> None:
+    def _attach(self, name: str, lake: str, text: str, *, secret: bool) -> None:
         settings = self.settings.lakes[lake]
         if settings.folder is not None and not self.settings.read_only and lake not in self.folders:
             made(settings.folder, f"[lakes.{lake}] data_path")
             self.folders[lake] = LakeFolder(settings.folder)
+        options = [f"METADATA_SCHEMA {literal(f'lake_{lake}')}", "DATA_INLINING_ROW_LIMIT 0"]
+        options += ["READ_ONLY"] if self.settings.read_only else [f"DATA_PATH {literal(settings.location)}"]
+        options += ["AUTOMATIC_MIGRATION TRUE"] if self.settings.migrating else []
+        options += ["META_SECRET 'reactor_postgres'"] if secret else []
+        statement = f"ATTACH {literal('ducklake:postgres:' + text)} AS {identifier(name)} ({', '.join(options)})"
         try:
-            self._insist(_attaching(self.settings, name, lake), "already exists")
+            self._insist(statement, "already exists")
             if not self.settings.read_only:
                 self._flat_files(name)
         except duckdb.Error as error:
@@ -161,7 +165,7 @@ class Instance:
 
     def _flat_files(self, name: str) -> None:
         """Files lie in the table's folder, whatever their slice: a key of 512 bytes is no folder's name, and 10,000 slices are no folders."""
-        known = self._root.execute(f"SELECT value FROM {identifier(name)}.options() WHERE option_name = 'hive_file_pattern'").fetchone()
+        known = first_row(self._root, f"SELECT value FROM {identifier(name)}.options() WHERE option_name = 'hive_file_pattern'")
         if known != ("false",):
             self._insist(f"CALL {identifier(name)}.set_option('hive_file_pattern', false)", "could not serialize")
 
@@ -182,23 +186,6 @@ class Instance:
     def enter(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Make the default lake the cursor's database, as scripts know it."""
         cursor.execute(f"USE {identifier(f'lake_{self.settings.default_lake}')}")
-
-    def attach_again(self, cursor: duckdb.DuckDBPyConnection, lake: str) -> str:
-        """Attach a lake once more, for one transaction that makes or alters a table: what to call the lake in it. Raises `duckdb.Error`.
-
-        DuckLake keeps the schemas of an attached lake, and another session that reads them at the same moment replaces what it keeps. A table
-        that is made points into what was replaced until its COMMIT, which then reads freed memory (duckdb/ducklake#1248).
-        """
-        again = f"{lake} {next(self._numbers)}"
-        cursor.execute(_attaching(self.settings, f"lake_{again}", lake))
-        self._attached_again.add(f"lake_{again}")
-        return again
-
-    def detach(self, cursor: duckdb.DuckDBPyConnection, again: str) -> None:
-        """Undo `attach_again`, outside of a transaction. What cannot be detached goes with the instance."""
-        with suppress(duckdb.Error):
-            cursor.execute(f"DETACH DATABASE IF EXISTS {identifier(f'lake_{again}')}")
-            self._attached_again.discard(f"lake_{again}")
 
     def release(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Close a cursor, and the instance with it if it was the last one of a retired instance."""
@@ -263,7 +250,7 @@ class Instance:
 
     def _shut(self) -> None:
         # After a failed commit `close` alone never frees the instance: its connections and its memory stay.
-        for name in (*self.settings.names, *self._attached_again):
+        for name in self.settings.names:
             with suppress(duckdb.Error):
                 self._root.execute(f"DETACH {identifier(name)}")
         with suppress(duckdb.Error):
@@ -294,17 +281,9 @@ def _config(settings: InstanceSettings) -> Config:
     if settings.threads is not None:
         config["threads"] = settings.threads
     if settings.temp_path is not None:
-        config["temp_directory"] = str(settings.temp_path)
+        made(settings.temp_path, "[resources] temp_path")
+    config["temp_directory"] = str(spill_folder(settings.temp_path or Path.cwd()))
     return config
-
-
-def _attaching(settings: InstanceSettings, name: str, lake: str) -> str:
-    text, password = connection_text(settings.postgres_url)
-    options = [f"METADATA_SCHEMA {literal(f'lake_{lake}')}", "DATA_INLINING_ROW_LIMIT 0"]
-    options += ["READ_ONLY"] if settings.read_only else [f"DATA_PATH {literal(settings.lakes[lake].location)}"]
-    options += ["AUTOMATIC_MIGRATION TRUE"] if settings.migrating else []
-    options += ["META_SECRET 'reactor_postgres'"] if password is not None else []
-    return f"ATTACH {literal('ducklake:postgres:' + text)} AS {identifier(name)} ({', '.join(options)})"
 
 
 def _not_attached(error: duckdb.Error, lake: str) -> ReactorError:

@@ -6,8 +6,10 @@ from uuid import UUID
 
 import duckdb
 
+from reactor.domain.assets import LakeTable
 from reactor.domain.spans import UNROUTED
 from reactor.errors import RunBlocked, RunFailed
+from reactor.lake.asking import first_row
 from reactor.lake.batch import Batch, forget, gather
 from reactor.lake.evaluate import Work, evaluate
 from reactor.lake.fit import fit
@@ -21,25 +23,41 @@ from reactor.lake.statements.plan import Target
 from reactor.lake.statements.quoting import identifier
 from reactor.lake.statements.script_text import ScriptText
 from reactor.lake.statements.staging import STAGE
-from reactor.lake.tables import Existing, look
+from reactor.lake.tables import Existing, columns_of, look
 from reactor.lake.write import Contents, StagedRows
 from reactor.ports import StageOrder
 
 
-def stage(instance: Instance, order: StageOrder, custody: Custody, *, skip_unchanged: bool, limit_seconds: float | None = None) -> StagedRun:
-    """See `reactor.ports.Lake`. `limit_seconds`: after which the run is stopped."""
+def stage(
+    instance: Instance, order: StageOrder, custody: Custody, *, alone: bool, skip_unchanged: bool, limit_seconds: float | None = None,
+) -> StagedRun | None:
+    """See `reactor.ports.Lake`. `limit_seconds`: after which the run is stopped. `alone`: the instance is for this run, and is given up with it.
+
+    None: the run will make or drop a table, so it has to be alone. DuckLake keeps the schemas of an instance, and another session that reads
+    the lake at the same moment replaces what it keeps; a table that is made points into what was replaced until its COMMIT, which then reads
+    freed memory (duckdb/ducklake#1248).
+    """
     stages = Stages(order.script.path, limit_seconds)
     cursor = instance.cursor()
     try:
         with stages.limited(cursor):
-            contents = _staged(instance, cursor, order, stages, skip_unchanged=skip_unchanged)
+            contents = _staged(instance, cursor, order, stages, skip_unchanged=skip_unchanged) if alone or not _is_first(cursor, order) else None
     except duckdb.Error as error:
         instance.release(cursor)
         raise instance.seen(error, f"evaluating {order.script.path}") from error
     except BaseException:
         instance.release(cursor)
         raise
-    return StagedRun(instance, cursor, contents, custody, stages)
+    if contents is None or (contents.defines and not alone):
+        instance.release(cursor)
+        return None
+    return StagedRun(instance, cursor, contents, custody, stages, alone=alone)
+
+
+def _is_first(cursor: duckdb.DuckDBPyConnection, order: StageOrder) -> bool:
+    """Whether there is no table yet, as far as that is known before anything is evaluated."""
+    managed = order.script.managed
+    return order.table_uuid is None and managed is not None and columns_of(cursor, LakeTable.parse(managed.asset)) is None
 
 
 def _staged(instance: Instance, cursor: duckdb.DuckDBPyConnection, order: StageOrder, stages: Stages, *, skip_unchanged: bool) -> Contents:
@@ -105,7 +123,7 @@ def _admit(cursor: duckdb.DuckDBPyConnection, to: Target, existing: Existing | N
     """Refuse a table whose rows are not ours to change (MT-30), or belong to no slice (PT-6)."""
     if existing is None or existing.view:
         return
-    if not existing.made_here and cursor.execute(f"SELECT 1 FROM {to.table.sql} LIMIT 1").fetchone():
+    if not existing.made_here and first_row(cursor, f"SELECT 1 FROM {to.table.sql} LIMIT 1"):
         raise RunBlocked(f"{to.table.uri} holds rows that were not made here", hint=f"reactor maintain --adopt {to.table.uri}, or give the asset another name")
     if existing.sliced and to.asset_partition is not None and (rows := _count(cursor, checking.rows_without_slice(to.table))):
         raise RunBlocked(f"{to.table.uri} holds {rows} rows that belong to no asset partition", hint="delete them, or give them one in `_wm_partition`")
@@ -116,7 +134,7 @@ def _checked_keys(cursor: duckdb.DuckDBPyConnection, to: Target) -> tuple[str, .
     m = to.materialize
     if m.strategy != "merge":
         return ()
-    count, shown = cursor.execute(checking.duplicates(m.key)).fetchone() or (0, [])
+    count, shown = first_row(cursor, checking.duplicates(m.key)) or (0, [])
     if count:
         keys = "1 key" if count == 1 else f"{count} keys"
         tie = f" and the same {m.latest}" if m.latest else ""
@@ -131,5 +149,5 @@ def _checked_keys(cursor: duckdb.DuckDBPyConnection, to: Target) -> tuple[str, .
 
 
 def _count(cursor: duckdb.DuckDBPyConnection, sql: str) -> int:
-    row = cursor.execute(sql).fetchone()
+    row = first_row(cursor, sql)
     return int(row[0]) if row else 0

@@ -9,6 +9,7 @@ from uuid import UUID
 import duckdb
 
 from reactor.domain.assets import LakeTable
+from reactor.lake.asking import first_row
 from reactor.lake.statements.quoting import literal
 from reactor.lake.statements.staging import SLICE
 from reactor.lake.statements.writing import MADE_HERE
@@ -78,7 +79,7 @@ def look(cursor: duckdb.DuckDBPyConnection, table: LakeTable) -> Existing | None
     facts = _FACTS.format(
         meta=metadata_schema(table.catalog), made_here=literal(MADE_HERE), mark=literal(MARK_START), table=literal(table.table), schema=literal(table.schema)
     )
-    found = cursor.execute(metadata_query(table.catalog, facts)).fetchone()
+    found = first_row(cursor, metadata_query(table.catalog, facts))
     if found is None:
         return Existing(*described, uuid=None, folder=None, made_here=False)
     uuid, inside, folder, made_here = found
@@ -87,7 +88,7 @@ def look(cursor: duckdb.DuckDBPyConnection, table: LakeTable) -> Existing | None
 
 def new_folder(cursor: duckdb.DuckDBPyConnection, table: LakeTable) -> str | None:
     """The folder of a table that is as new as the open transaction; None while it has no file."""
-    row = cursor.execute(f"SELECT filename FROM {table.sql} LIMIT 1").fetchone()
+    row = first_row(cursor, f"SELECT filename FROM {table.sql} LIMIT 1")
     return str(row[0]).rpartition("/")[0] if row else None
 
 

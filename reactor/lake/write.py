@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import duckdb
 
@@ -11,6 +11,7 @@ from reactor.domain.assets import LakeTable
 from reactor.domain.runs import PartitionCounts, RunId
 from reactor.domain.spans import UNROUTED
 from reactor.errors import Conflict
+from reactor.lake.asking import first_row
 from reactor.lake.evaluate import Evaluated
 from reactor.lake.fit import Fitted
 from reactor.lake.quarantine import Quarantine
@@ -57,13 +58,8 @@ class Contents:
     @property
     def defines(self) -> bool:
         """Whether the transaction makes or drops a table."""
-        new_target = self.touched is not None and self.touched.fitted.shape != "same"
-        return new_target or (self.quarantine.rows > 0 and self.quarantine.folder is None)
-
-    def called(self, lake: str) -> Contents:
-        """The same contents for a session that calls the lake so."""
-        to = replace(self.to, table=replace(self.to.table, lake=lake))
-        return replace(self, to=to, quarantine=replace(self.quarantine, table=replace(self.quarantine.table, lake=lake)))
+        another_table = self.touched is not None and self.touched.fitted.shape != "same"
+        return another_table or (self.quarantine.rows > 0 and self.quarantine.folder is None)
 
     @property
     def nothing(self) -> tuple[PartitionCounts, ...]:
@@ -92,25 +88,12 @@ class Write:
 
     def table(self) -> tuple[PartitionCounts, ...] | None:
         """Write the rows of the target; None if it has them already. Raises TableChanged, `duckdb.Error`."""
-        rows = self.contents.touched
+        rows, to = self.contents.touched, self.contents.to
         if rows is None:
             return None
-        if rows.existing is None:
-            return self._into_new(rows)
         shape = self._shape_now(rows)
-        return None if shape == "same" and self._unchanged(rows.existing, rows.fitted) else self._written(rows, shape)
-
-    def _into_new(self, rows: StagedRows) -> tuple[PartitionCounts, ...] | None:
-        """Nobody asks whether the table is there: the answer that it is not would have begun to read every attached lake, for its hint."""
-        try:
-            return self._written(rows, "missing")
-        except duckdb.CatalogException as error:
-            if "already exists" not in str(error):
-                raise
-        return self._written(rows, self._shape_now(rows))
-
-    def _written(self, rows: StagedRows, shape: Shape) -> tuple[PartitionCounts, ...] | None:
-        to = self.contents.to
+        if shape == "same" and rows.existing and self._unchanged(rows.existing, rows.fitted):
+            return None
         deleted = self._count(f"SELECT count(*) FROM {to.table.sql}") if shape == "other" else 0
         inserted = 0
         for statement in plan.write(to, shape, rows.evaluated.selected):
@@ -132,7 +115,7 @@ class Write:
             return rows.fitted.shape
         if before is None and now == (rows.fitted.columns, self.contents.to.asset_partition is not None):
             return "same"  # another replica made it
-        raise TableChanged(f"{self.contents.to.materialize.asset} has changed its columns since the rows were staged", hint="they are staged again")
+        raise TableChanged(f"{self.contents.to.table.uri} has changed its columns since the rows were staged", hint="they are staged again")
 
     def _unchanged(self, existing: Existing, fitted: Fitted) -> bool:
         """Whether a replace would put what is there (MT-28)."""
@@ -141,9 +124,9 @@ class Write:
             return False
         staged = {name.lower(): name for name, _ in fitted.columns}
         arguments = (c.to.table, c.to.asset_partition, existing.columns, staged)
-        if self.cursor.execute(checking.same_sums(*arguments)).fetchone() != (True,):
+        if first_row(self.cursor, checking.same_sums(*arguments)) != (True,):
             return False
-        return self.cursor.execute(checking.differing(*arguments)).fetchone() == (False,)
+        return first_row(self.cursor, checking.differing(*arguments)) == (False,)
 
     def _in_portions(self, insert: str, fitted: Fitted) -> list[str]:
         """An INSERT as several, each of which writes few enough files at once to fit into memory."""
@@ -167,5 +150,5 @@ class Write:
             self.folders.add(folder)
 
     def _count(self, statement: str) -> int:
-        row = self.cursor.execute(statement).fetchone()
+        row = first_row(self.cursor, statement)
         return int(row[0]) if row else 0

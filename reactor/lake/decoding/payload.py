@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reactor.domain.scripts import BatchColumn
+from reactor.lake.asking import first_row
 from reactor.lake.decoding import grammar
 from reactor.lake.decoding import reasons as why
 from reactor.lake.decoding.columns import Column, bounded, cast, read
@@ -50,7 +51,7 @@ def decode(
     cursor.register(_READ, found)
     try:
         cursor.execute(f"CREATE TEMP VIEW {identifier(into)} AS {plan.accepted()}")
-        (accepted,) = cursor.execute(f"SELECT count(*) FROM temp.{identifier(into)}").fetchone() or (0,)
+        (accepted,) = first_row(cursor, f"SELECT count(*) FROM temp.{identifier(into)}") or (0,)
         beyond = accepted + np.count_nonzero(np.isin(found["reason"], (why.FINE, why.OUT_OF_RANGE), invert=True)) < table.num_rows
         cursor.execute(f"CREATE TEMP TABLE {identifier(rejects)} AS {plan.rejected(beyond=beyond)}")
     except duckdb.Error:
@@ -124,7 +125,7 @@ def _in_threads(cursor: duckdb.DuckDBPyConnection, records: pa.Table, plan: _Pla
     pieces = _pieces(records)
     if len(pieces) == 1:
         return plan.read(cursor, records)
-    (threads,) = cursor.execute("SELECT current_setting('threads')").fetchone() or (1,)
+    (threads,) = first_row(cursor, "SELECT current_setting('threads')") or (1,)
     cursors = [cursor.cursor() for _ in pieces]
 
     def one(work: tuple[duckdb.DuckDBPyConnection, pa.Table]) -> pa.Table:
