@@ -1,9 +1,10 @@
 """A lane: the single run slot of one consumer, with what waits before it.
 
 At most one run at a time; no overtaking inside a stream: a failed run blocks its slice, retries it, or gives it up in a commit. An append
-that reads `batch` takes all due slices of the lane at once (all or none; if that fails each is tried alone), every other strategy one.
-What is put back stays due; a slice may be held for a while (retry delay, a lease held elsewhere), the others go on. While the lane is
-paused nothing starts: slices gather, within the share of memory that `engine` leaves to paused lanes, and what is blocked stays so.
+that reads `batch` takes all due slices of the lane at once (all or none; if that fails each is tried alone), every other strategy one. What
+adds rows to those that are there takes no more of `batch` than a run may hold in memory; the rest is due, and goes into the next run. What is
+put back stays due; a slice may be held for a while (retry delay, a lease held elsewhere), the others go on. While the lane is paused nothing
+starts: slices gather, within the share of memory that `engine` leaves to paused lanes, and what is blocked stays so.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Limits:
     bytes_max: int = 134_217_728
     open_bytes_max: int = 268_435_456
     open_slices_max: int = 10_000
+    run_bytes_max: int = 33_554_432
     settle_seconds: float = 10.0
     retry_blocked_seconds: float = 300.0
     attach_distance_offsets: int = 100_000
@@ -124,10 +126,11 @@ class Lane:
         return tuple(ready[:1])
 
     def start(self, ticket: Ticket, asset_partitions: tuple[str, ...]) -> tuple[Running, tuple[RunSlice, ...], tuple[PositionClaim, ...]]:
-        """Take these slices out of every ledger that may run."""
+        """Take these slices out of every ledger that may run. What is too much for one run stays due."""
         started: list[tuple[Ledger, Inflight]] = []
+        at_most = self._at_most(asset_partitions)
         for ledger in self.ledgers.values():
-            inflight = None if ledger.parked else ledger.start(asset_partitions)
+            inflight = None if ledger.parked else ledger.start(asset_partitions, at_most)
             if inflight is not None:
                 started.append((ledger, inflight))
         self.running = running = Running(ticket, asset_partitions, tuple(ledger for ledger, _ in started))
@@ -136,10 +139,26 @@ class Lane:
                 d, tuple((ledger.key.source_partition, i.taken[d][1], i.taken[d][0]) for ledger, i in started if d in i.taken), self.debouncer.due_at(d))
             for d in asset_partitions
         )
-        for d in asset_partitions:
+        for d, due_at in ((s.asset_partition, s.due_at) for s in slices):
             self.debouncer.remove(d)
             self._holds.pop(d, None)
+            if due_at is not None and any(d in ledger.open for ledger, _ in started):
+                self.debouncer.make_due(d, due_at)
         return running, slices, tuple(i.claim for _, i in started)
+
+    def _at_most(self, asset_partitions: Collection[str]) -> int | None:
+        """How many bytes of a slice a run takes from each source partition, so that it stays below `run_bytes_max`; None: all of it."""
+        room, managed = self.limits.run_bytes_max, self.script.managed
+        if self.size_bytes <= room or managed is None or managed.strategy == "replace" or not self.script.body.reads_batch:
+            return None
+        waiting = (ledger.waiting() for ledger in self.ledgers.values() if not ledger.parked)
+        sizes = sorted(size for slices in waiting for d, (_, size) in slices.items() if d in asset_partitions)
+        for n, size in enumerate(sizes):
+            share = room // (len(sizes) - n)
+            if size > share:
+                return share
+            room -= size
+        return None
 
     def start_settle(self, ticket: Ticket) -> tuple[Running, tuple[PositionClaim, ...]] | None:
         """Floors that no run carries; None: all that is known is stored, or a run will tell."""

@@ -14,8 +14,10 @@ memory; it is read again by a reader of its own, in pieces. Every load has a new
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from reactor.domain.spans import Piece, Position, PositionClaim, PositionKey, Token
 
@@ -187,13 +189,26 @@ class Ledger:
 
     # -- claims
 
-    def start(self, asset_partitions: Iterable[str]) -> Inflight | None:
-        """Take these slices into a run; None if nothing of them is here. A ledger has one run at a time."""
-        taken = {d: (tuple(self.open.pop(d)), self._reach(d)) for d in asset_partitions if d in self.open}
+    def start(self, asset_partitions: Iterable[str], bytes_max: int | None = None) -> Inflight | None:
+        """Take these slices into a run; None if nothing of them is here. A ledger has one run at a time.
+
+        `bytes_max`: of each slice that is larger only what comes first is taken, one piece at least.
+        """
+        taken = {d: self._take_out(d, bytes_max) for d in asset_partitions if d in self.open}
         if not taken:
             return None
         self.inflight = self._claim(taken)
         return self.inflight
+
+    def _take_out(self, asset_partition: str, bytes_max: int | None) -> tuple[tuple[Piece, ...], int]:
+        """What a run takes of a slice, and the offset before which the stream is settled with it."""
+        pieces = self.open.pop(asset_partition)
+        if bytes_max is not None:
+            n = max(1, bisect_right([*accumulate(piece.size_bytes for piece in pieces)], bytes_max))
+            if left := pieces[n:]:
+                self.open[asset_partition] = [replace(left[0], first=True), *left[1:]]
+                return tuple(pieces[:n]), left[0].lo
+        return tuple(pieces), self._reach(asset_partition)
 
     def start_settle(self) -> Inflight | None:
         """What is settled and no run carries (duplicates, markers, skipped records); None: what is stored is right."""

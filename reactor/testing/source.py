@@ -66,7 +66,8 @@ class ScriptedSource:
                 del self.positions[partition]
             self.paused -= gone
             await _until_taken(lambda: intake.revoked(gone))
-        if new := owned - self.positions.keys():
+        new = owned - self.positions.keys()
+        if gone or new:  # a group tells what is new, even nothing, after what is gone: then what does not come back is let go
             starts = await _until_taken(lambda: intake.assigned(self.logs.bounds(new)))
             self.positions |= {partition: starts.get(partition) for partition in new}
 

@@ -46,10 +46,13 @@ def on_topic(name: str = "orders.sql", *, strategy: str = "append", header: Head
     return Script(ScriptPath(name), "sql", name, header, Body(select="SELECT * FROM batch", reads_batch=True), (edge,))
 
 
+def on_all(driver: Driver) -> str:
+    return next(iter(driver.engine.lanes.values())).routing
+
+
 def records(driver: Driver, lo: int, hi: int, size_bytes: int = 10, partition: str = "") -> Span:
-    lane = next(iter(driver.engine.lanes.values()))
     piece = Piece(lo, hi, hi - lo, size_bytes, "arrow")
-    return Span(TOPIC, lo, hi, driver.now, size_bytes, {lane.routing: {partition: piece}})
+    return Span(TOPIC, lo, hi, driver.now, size_bytes, {on_all(driver): {partition: piece}})
 
 
 def test_an_update_fires_its_subscriber_once_at_once() -> None:
@@ -159,6 +162,41 @@ def test_over_the_limit_the_oldest_slice_is_due_and_a_stuck_lane_is_detached() -
     ledger = driver.engine.lanes[Consumer("ducklake://main/orders")].ledgers[TOPIC]
     assert ledger.detached is not None
     assert ledger.size_bytes <= 240
+
+
+@pytest.mark.parametrize("strategy", ["append", "merge"])
+def test_what_is_too_much_for_one_run_goes_into_the_next(strategy: str) -> None:
+    driver = Driver([on_topic(strategy=strategy)], limits=Limits(run_bytes_max=100, quiet_seconds=1.0), run_seconds=2.0)
+    driver.assign(KAFKA)
+    for lo, size_bytes in ((0, 60), (10, 40), (20, 1), (30, 300), (40, 100)):
+        driver.at(0.0, lambda lo=lo, size=size_bytes: driver.engine.offer(KAFKA, records(driver, lo, lo + 10, size), driver.now))  # type: ignore[misc]
+    driver.at(4.0, lambda: driver.engine.offer(KAFKA, records(driver, 50, 60, 10), driver.now))
+    driver.run_until(20.0)
+    taken = [(s.at, [(to, [piece.lo for piece in pieces]) for one in s.run.slices for _, to, pieces in one.parts]) for s in driver.started]
+    assert taken == [(1.0, [(20, [0, 10])]), (3.0, [(30, [20])]), (5.0, [(40, [30])]), (7.0, [(50, [40])]), (9.0, [(60, [50])])]
+    assert driver.position("ducklake://main/orders", TOPIC) == 60
+
+
+def test_a_large_slice_leaves_the_small_ones_of_a_run_whole() -> None:
+    driver = Driver([on_topic()], limits=Limits(run_bytes_max=100, quiet_seconds=1.0))
+    driver.assign(KAFKA)
+    sizes = {"a": (30, 30, 30, 30), "b": (10, 10, 10, 10), "c": (20,)}
+    for n in range(4):
+        pieces = {d: Piece(n, n + 1, 1, size[n], "arrow") for d, size in sizes.items() if n < len(size)}
+        driver.at(0.0, lambda n=n, p=pieces: driver.engine.offer(KAFKA, Span(TOPIC, n, n + 1, driver.now, 70, {on_all(driver): p}), driver.now))  # type: ignore[misc]
+    driver.run_until(5.0)
+    taken = [{s.asset_partition: len(s.parts[0][2]) for s in started.run.slices} for started in driver.started]
+    assert taken == [{"a": 1, "b": 4, "c": 1}, {"a": 3}]
+
+
+def test_what_was_left_waits_behind_a_run_that_fails() -> None:
+    driver = Driver([on_topic(header=Header(retry=Retry(1, 1.0)))], limits=Limits(run_bytes_max=10, quiet_seconds=1.0), ends=in_turn(end_badly, end_well, end_well))
+    driver.assign(KAFKA)
+    for lo in (0, 1):
+        driver.at(0.0, lambda lo=lo: driver.engine.offer(KAFKA, records(driver, lo, lo + 1), driver.now))  # type: ignore[misc]
+    driver.run_until(20.0)
+    assert [[piece.lo for s in started.run.slices for _, _, pieces in s.parts for piece in pieces] for started in driver.started] == [[0], [0], [1]]
+    assert driver.position("ducklake://main/orders", TOPIC) == 2
 
 
 def test_a_detached_lane_reads_by_itself_until_it_meets_the_shared_reader() -> None:

@@ -27,7 +27,7 @@ from tests.mutants.protocol import MACHINE, said
 from tests.properties.store import Store
 
 _slice_at, _choose, _targets, _take_due = Calendar._slice_at, Lane.choose, router.targets, Debouncer.take_due
-_commit, _settle = Store.commit, Engine.settle
+_commit, _settle, _take_out = Store.commit, Engine.settle, Ledger._take_out
 DAY = 86_400_000_000
 PARTITIONS, LINEAGE = "tests/domain/test_partitions.py::test_", "tests/domain/test_lineage.py::test_"
 DEBOUNCER, ENGINE = "tests/core/test_debouncer.py::", "tests/core/test_engine.py::test_"
@@ -153,6 +153,17 @@ def overtaking(patch: Patch) -> None:
         self.inflight = None
 
     patch.setattr(Ledger, "put_back", put_back)
+
+
+def left_is_settled(patch: Patch) -> None:
+    """What was too much for a run counts as settled with it."""
+
+    def take_out(self: Ledger, asset_partition: str, bytes_max: int | None) -> Any:
+        pieces, _ = _take_out(self, asset_partition, bytes_max)
+        self.open.pop(asset_partition, None)
+        return pieces, self._reach(asset_partition)
+
+    patch.setattr(Ledger, "_take_out", take_out)
 
 
 def failed_is_dropped(patch: Patch) -> None:
@@ -284,7 +295,7 @@ MUTANTS = [
         slice_is_due_twice: DEBOUNCER + "TestSlices::runTest",
     }),
     *_mutants("ledger", {floor_regresses: MACHINE, never_paused: ENGINE + "over_the_limit_the_oldest_slice_is_due_and_a_stuck_lane_is_detached"}),
-    *_mutants("lanes", dict.fromkeys([two_runs_in_a_lane, failed_is_dropped], MACHINE)),
+    *_mutants("lanes", dict.fromkeys([two_runs_in_a_lane, left_is_settled, failed_is_dropped], MACHINE)),
     *_mutants("engine", {tickets_of_the_process: "tests/properties/test_engine_lives.py::test_an_engine_is_a_function_of_its_inputs", asked_for_twice: MACHINE}),
     *_mutants("lake + state", {no_file_kept: "tests/lake/test_lost_answers.py::test_every_kind_of_write_is_whole_after_a_lost_answer"}),
     *_mutants("sources", {

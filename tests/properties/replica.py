@@ -332,5 +332,6 @@ class Replica:
             self.told = None
 
 
-def small_limits(open_bytes_max: int) -> Limits:
-    return Limits(quiet_seconds=1, wait_max_seconds=5, settle_seconds=3, retry_blocked_seconds=20, open_bytes_max=open_bytes_max)
+def small_limits(open_bytes_max: int, run_bytes_max: int) -> Limits:
+    return Limits(
+        quiet_seconds=1, wait_max_seconds=5, settle_seconds=3, retry_blocked_seconds=20, open_bytes_max=open_bytes_max, run_bytes_max=run_bytes_max)

@@ -48,7 +48,7 @@ class World:
         self.topic = [0] * r.choice((1, 2, 3))
         self.log = [self.new_log() for _ in self.topic]
         self.start = [0] * len(self.topic)
-        self.limits = small_limits(r.choice((200, 10**9, 10**9)))
+        self.limits = small_limits(r.choice((200, 10**9, 10**9)), r.choice((20, 50, 10**9)))
         self.outcomes: dict[str, int] = {}
         self.gaps: defaultdict[tuple[int, UUID], set[int]] = defaultdict(set)
         self.store = Store(self, len(self.topic))
