@@ -17,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from reactor import __version__
 from reactor.cli import answers
+from reactor.cli.allocators import share_freed_memory
 from reactor.cli.call import Flags, example, flagged
 from reactor.cli.failures import DONE, FAILED, INTERRUPTED, Failure, Interrupted, TimedOut, failure_of
 
@@ -114,6 +115,7 @@ def command() -> Callable[..., int | None]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line (default: this process's) and return its exit code."""
+    share_freed_memory()
     given = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
         return command()(args=given, prog_name="reactor", standalone_mode=False) or DONE
