@@ -50,7 +50,7 @@ GOALS = (
     Goal("p99_ms", "p99 to asset-updated, ms", most=250),
     Goal("hop_p50_ms", "p50 of one hop, ms", most=30),
     Goal("hop_p99_ms", "p99 of one hop, ms", most=100),
-    Goal("rss_mb", "most memory of serve, MB", most=600),
+    Goal("rss_mb", "most memory of serve under a load that lasts, MB", most=600),
 )
 
 
@@ -71,7 +71,7 @@ def summed_up(measured: Numbers) -> dict[str, float]:
         found["p99_ms"] = measured["latency"]["p99_ms"]
     if "hop" in measured:
         found["hop_p50_ms"], found["hop_p99_ms"] = measured["hop"]["p50_ms"], measured["hop"]["p99_ms"]
-    found["rss_mb"] = max((numbers["rss_mb"] for numbers in measured.values() if "rss_mb" in numbers), default=NOT_MEASURED)
+    found["rss_mb"] = measured.get("memory", {}).get("rss_mb", NOT_MEASURED)
     return found
 
 

@@ -200,13 +200,14 @@ class _Decoding:
     def _decode(self, records: pa.Table) -> tuple[str, int]:
         """(The relation of the decoded records, how many tombstones are none of them.)"""
         keep, nulls, kept = [*self.metadata, *self.hidden], records["value"].null_count, _DECODED
-        payload.decode(self.cursor, records, self.script.header.batch, keep, _DECODED, _UNDECODED)
+        rejected = payload.decode(self.cursor, records, self.script.header.batch, keep, _DECODED, _UNDECODED)
         if nulls or carrying(self.script.body.select, self.hidden) is None:
             kept = _KEPT
             self.cursor.execute(f"CREATE TEMP TABLE {identifier(_KEPT)} AS SELECT * FROM temp.{identifier(_DECODED)}")
         tombstones = self._tombstones(keep) if nulls else 0
-        self.cursor.execute(f'INSERT INTO {REJECTS} SELECT _row, reason, "column", NULL FROM temp.{identifier(_UNDECODED)}'
-                            f" WHERE reason <> {literal(TOMBSTONE)}")
+        if rejected:
+            self.cursor.execute(f'INSERT INTO {REJECTS} SELECT _row, reason, "column", NULL FROM temp.{identifier(_UNDECODED)}'
+                                f" WHERE reason <> {literal(TOMBSTONE)}")
         self.cursor.execute(f"DROP TABLE temp.{identifier(_UNDECODED)}")
         return kept, tombstones
 

@@ -7,7 +7,7 @@ written: the staged rows outlive every refused commit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 
@@ -21,6 +21,7 @@ from reactor.lake.statements.staging import DELETED_OUTPUT, STAGE, Latest, Selec
 from reactor.lake.tables import Columns
 
 RESERVED_PREFIX = "_wm_"
+Enter = Callable[[duckdb.DuckDBPyConnection], None]
 
 UNFIT = {
     "hugeint": "DECIMAL(38,0)", "uhugeint": "DECIMAL(38,0)", "bignum": "VARCHAR", "time with time zone": "TIME", "time_ns": "TIME",
@@ -82,13 +83,14 @@ class Evaluated:
     setup: tuple[str, ...]
 
 
-def evaluate(cursor: duckdb.DuckDBPyConnection, work: Work, attaching: AbstractContextManager[object]) -> Evaluated:
+def evaluate(cursor: duckdb.DuckDBPyConnection, work: Work, enter: Enter, attaching: AbstractContextManager[object]) -> Evaluated:
     """Stage the rows of the slices. Raises `RunBlocked` (its columns cannot be kept), `duckdb.Error`.
 
-    `attaching`: held while a script has databases of its own, because their names are everybody's.
+    `enter` makes the script's lake the cursor's database, which it is not any more afterwards. `attaching`: held while a script has databases
+    of its own, because their names are everybody's.
     """
     with _attached(cursor, work, attaching):
-        return _evaluate(cursor, work)
+        return _evaluate(cursor, work, enter)
 
 
 def bind(cursor: duckdb.DuckDBPyConnection, work: Work, attaching: AbstractContextManager[object]) -> None:
@@ -128,21 +130,23 @@ def _databases(cursor: duckdb.DuckDBPyConnection) -> set[str]:
     return {str(row[0]) for row in cursor.execute("SELECT database_name FROM duckdb_databases()").fetchall()}
 
 
-def _evaluate(cursor: duckdb.DuckDBPyConnection, work: Work) -> Evaluated:
+def _evaluate(cursor: duckdb.DuckDBPyConnection, work: Work, enter: Enter) -> Evaluated:
     select = work.text.select(work.slices[0])
     *better, as_written = selections(select, reads_batch=work.records is not None, sliced=len(work.slices) > 1)
     for selected in better:
         try:
-            return _in_transaction(cursor, work, selected)
+            return _in_transaction(cursor, work, selected, enter)
         except duckdb.BinderException:  # it only looked plain; if the SELECT itself is wrong, the next way says so
             continue
-    return _in_transaction(cursor, work, as_written)
+    return _in_transaction(cursor, work, as_written, enter)
 
 
-def _in_transaction(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected) -> Evaluated:
+def _in_transaction(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected, enter: Enter) -> Evaluated:
     cursor.execute("BEGIN")
     try:
+        enter(cursor)  # to come and go asks the catalog as well: within the transaction that has it open
         evaluated = _staged(cursor, work, selected)
+        leave(cursor)
         cursor.execute("COMMIT")
     except BaseException:
         with suppress(duckdb.Error):

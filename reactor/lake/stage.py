@@ -17,7 +17,7 @@ from reactor.lake.keep import Custody
 from reactor.lake.limits import Stages
 from reactor.lake.materialize import StagedRun
 from reactor.lake.quarantine import REJECTS, Quarantine, judged, keep_bytes, quarantine_table
-from reactor.lake.session import Instance, leave
+from reactor.lake.session import Instance
 from reactor.lake.statements import checking, plan
 from reactor.lake.statements.plan import Target
 from reactor.lake.statements.quoting import identifier
@@ -82,9 +82,7 @@ def _staged(instance: Instance, cursor: duckdb.DuckDBPyConnection, order: StageO
 
 
 def _rows(instance: Instance, cursor: duckdb.DuckDBPyConnection, work: Work, to: Target, table_uuid: UUID | None) -> StagedRows:
-    instance.enter(cursor)
-    evaluated = evaluate(cursor, work, instance.attaching)
-    leave(cursor)
+    evaluated = evaluate(cursor, work, instance.enter, instance.attaching)
     existing = look(cursor, to.table)
     if table_uuid is not None and (existing is None or existing.uuid != table_uuid):
         raise RunBlocked(

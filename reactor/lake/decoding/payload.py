@@ -32,12 +32,13 @@ ROW_BYTES = 64
 _READ = "_wm_read"
 _BOM = b"\xef\xbb\xbf"
 _WHOLE = BatchColumn("value", "JSON")
+REJECTED = '(_row BIGINT, reason VARCHAR, "column" VARCHAR)'
 
 
 def decode(
     cursor: duckdb.DuckDBPyConnection, raw: pa.Table | str, columns: Sequence[BatchColumn] | None, keep: Sequence[str], into: str, rejects: str,
-) -> None:
-    """Decode records into a new TEMP view and a new TEMP table; each record is in exactly one of them.
+) -> int:
+    """Decode records into a new TEMP view and a new TEMP table; each record is in exactly one of them. Returns how many are in the table.
 
     `raw`, a table or the name of a relation that the cursor sees, has `_row` BIGINT (unique), `value` BLOB and the columns to `keep`.
     `into`, a view of memory that is held until `forget`: those, then the declared ones with their types; with `columns` None the payload itself,
@@ -52,11 +53,13 @@ def decode(
     try:
         cursor.execute(f"CREATE TEMP VIEW {identifier(into)} AS {plan.accepted()}")
         (accepted,) = first_row(cursor, f"SELECT count(*) FROM temp.{identifier(into)}") or (0,)
-        beyond = accepted + np.count_nonzero(np.isin(found["reason"], (why.FINE, why.OUT_OF_RANGE), invert=True)) < table.num_rows
-        cursor.execute(f"CREATE TEMP TABLE {identifier(rejects)} AS {plan.rejected(beyond=beyond)}")
+        rejected = int(table.num_rows - accepted)
+        beyond = rejected > int(np.count_nonzero(~np.isin(found["reason"], (why.FINE, why.OUT_OF_RANGE))))
+        cursor.execute(f"CREATE TEMP TABLE {identifier(rejects)} {f'AS {plan.rejected(beyond=beyond)}' if rejected else REJECTED}")
     except duckdb.Error:
         cursor.unregister(_READ)
         raise
+    return rejected
 
 
 def forget(cursor: duckdb.DuckDBPyConnection, into: str) -> None:
