@@ -33,7 +33,7 @@ class Limits:
     bytes_max: int = 134_217_728
     open_bytes_max: int = 268_435_456
     open_slices_max: int = 10_000
-    run_bytes_max: int = 25_165_824
+    run_bytes_max: int = 33_554_432
     settle_seconds: float = 10.0
     retry_blocked_seconds: float = 300.0
     attach_distance_offsets: int = 100_000
