@@ -280,9 +280,9 @@ def _config(settings: InstanceSettings) -> Config:
         config["memory_limit"] = f"{settings.memory_limit_bytes}B"
     if settings.threads is not None:
         config["threads"] = settings.threads
-    if settings.temp_path is not None:
+    if settings.temp_path is not None and not settings.read_only:
         made(settings.temp_path, "[resources] temp_path")
-    config["temp_directory"] = str(spill_folder(settings.temp_path or Path.cwd()))
+    config["temp_directory"] = str(spill_folder(settings.temp_path or Path()))
     return config
 
 

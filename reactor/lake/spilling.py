@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import socket
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -20,7 +21,7 @@ _numbers = itertools.count(1)
 
 
 def spill_folder(home: Path) -> Path:
-    """A folder that no other instance has, not made yet. `home` must be there."""
+    """A folder that no other instance has, not made yet: DuckDB does not make `home`."""
     _drop_what_crashes_left(home)
     return home / f".tmp-{os.getpid()}-{next(_numbers)}-{socket.gethostname()}"
 
@@ -29,7 +30,8 @@ def spill_folder(home: Path) -> Path:
 def _drop_what_crashes_left(home: Path) -> None:
     """Once a process: folders of processes of this machine that are gone. One with our own number cannot be ours yet."""
     ours = re.compile(rf"\.tmp-(\d+)-\d+-{re.escape(socket.gethostname())}")
-    for folder in home.iterdir():
-        found = ours.fullmatch(folder.name)
-        if found and (int(found[1]) == os.getpid() or not psutil.pid_exists(int(found[1]))):
-            shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):  # a folder that nobody may list has nothing of ours
+        for folder in home.iterdir():
+            found = ours.fullmatch(folder.name)
+            if found and (int(found[1]) == os.getpid() or not psutil.pid_exists(int(found[1]))):
+                shutil.rmtree(folder, ignore_errors=True)

@@ -357,13 +357,14 @@ class Resources(Section):
     """`[resources]`: what DuckDB may use. None: what the container allows."""
 
     memory_limit_bytes: int | None = Field(default=None, ge=64 * 2**20, le=2**50)
-    """Bytes of memory for DuckDB, at least 64 MiB; above it, it spills to `temp_path`. Default: a part of what the container has."""
+    """Bytes of memory for DuckDB, at least 64 MiB; above it, it spills to `temp_path`. A run that makes a table has as much to itself. Default: a part of what
+    the container has."""
 
     threads: int | None = Field(default=None, ge=1, le=1024)
     """Threads of DuckDB. Default: the container's cores."""
 
     temp_path: ProjectPath | None = None
-    """Folder that DuckDB spills to. Default: the system's folder for temporary files."""
+    """Folder that DuckDB spills to, each process and run into one of its own there. Default: the folder in which the service was started."""
 
 
 class Runner(Section):
