@@ -14,7 +14,7 @@ ARENAS_MAX = 2
 
 
 def share_freed_memory() -> None:
-    """Arrow on the C library's allocator, and that with few arenas: some 100 MB less, and no slower. Before Arrow is imported.
+    """Arrow on the C library's allocator, and that with few arenas: some 60 MB less, and no slower. Before Arrow is imported.
 
     The variables that say otherwise are the operator's.
     """

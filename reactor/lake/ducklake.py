@@ -73,11 +73,11 @@ class DuckLake:
             staged.close()
         raise Outage("the lakes were attached anew", hint="the rows are staged again")
 
-    def _retire(self, *instances: Instance) -> None:
-        """Give these up, and those that runs have of their own."""
+    def _retire(self, shared: Instance) -> None:
+        """Give it up, and those that runs have of their own."""
         with self._swapping:
             solitary, self._solitary = self._solitary, []
-        for instance in (*instances, *solitary):
+        for instance in (shared, *solitary):
             instance.retire()
 
     def ensure_table(self, script: Script) -> UUID | None:

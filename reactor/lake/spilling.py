@@ -6,9 +6,9 @@ gets a folder of its own, which DuckDB makes when it spills first and removes wh
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
+import secrets
 import shutil
 import socket
 from contextlib import suppress
@@ -17,19 +17,20 @@ from pathlib import Path
 
 import psutil
 
-_numbers = itertools.count(1)
-
 
 def spill_folder(home: Path) -> Path:
-    """A folder that no other instance has, not made yet: DuckDB does not make `home`."""
+    """A folder that no other instance has, not made yet: DuckDB does not make `home`.
+
+    Containers may share a host's name and number their processes alike, so chance has a part in the name.
+    """
     _drop_what_crashes_left(home)
-    return home / f".tmp-{os.getpid()}-{next(_numbers)}-{socket.gethostname()}"
+    return home / f".tmp-{os.getpid()}-{secrets.token_hex(4)}-{socket.gethostname()}"
 
 
 @cache
 def _drop_what_crashes_left(home: Path) -> None:
     """Once a process: folders of processes of this machine that are gone. One with our own number cannot be ours yet."""
-    ours = re.compile(rf"\.tmp-(\d+)-\d+-{re.escape(socket.gethostname())}")
+    ours = re.compile(rf"\.tmp-(\d+)-[0-9a-f]+-{re.escape(socket.gethostname())}")
     with suppress(OSError):  # a folder that nobody may list has nothing of ours
         for folder in home.iterdir():
             found = ours.fullmatch(folder.name)
