@@ -21,8 +21,8 @@ run: $(READY) ## the demo, until Ctrl-C (SECONDS=60: for a minute)
 test: $(READY) ## all tests (ARGS="tests/embedded -m 'not kafka'": some of them)
 	@PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
-thorough: $(READY) ## the tests that try more than `make test` has time for
-	@REACTOR_TEST_THOROUGH=1 $(MAKE) --no-print-directory test ARGS="-m thorough $(ARGS)"
+thorough: $(READY) ## the tests that try more than `make test` has time for, and those of our own tools
+	@REACTOR_TEST_THOROUGH=1 $(MAKE) --no-print-directory test ARGS="-m 'thorough or tools' $(ARGS)"
 
 cases: $(READY) ## the given cases, or those of another folder (CASES=<folder>)
 	@$(PYTHON) -m tests.cases $(CASES)

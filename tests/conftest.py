@@ -1,10 +1,12 @@
 """Fixtures for real parts: one server a session, one database and one set of topic names a test."""
 
 import asyncio
+import gc
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -29,12 +31,21 @@ settings.load_profile("untimed")
 
 MARK_OF_FIXTURE = {"postgres_server": "postgres", "embedded_broker": "broker", "kafka_bootstrap": "kafka", "own_kafka": "kafka"}
 
+# What is collected lives as long as the session: the garbage collector looks at it only once.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
 
 PURE = ("core", "domain", "properties", "state", "mutants")
 """Folders whose tests depend on nothing but their seed, or find races on purpose: one that fails has found something."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A test has the marks of the parts that it uses, so that `-m "not kafka"` needs no help from its author. `--reruns` is for real parts."""
     for item in items:
         for fixture in getattr(item, "fixturenames", ()):
@@ -42,6 +53,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(MARK_OF_FIXTURE[fixture])
         if item.path.relative_to(Path(__file__).parent).parts[0] in PURE:
             item.add_marker(pytest.mark.flaky(reruns=0))
+    items[:] = slow_files_first(items, getattr(config, "workerinput", {}).get("workercount", 1))
+
+
+def slow_files_first(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Each worker, which gets an equal part of the list, begins with its share of the files that have slow tests: none is left alone with them at the end."""
+    files = [list(tests) for _, tests in groupby(items, key=lambda item: item.path)]
+    slow = [tests for tests in files if any(item.get_closest_marker("slow") for item in tests)]
+    quick = [item for tests in files if tests not in slow for item in tests]
+    size = len(quick) // workers + 1
+    parts = [[*chain.from_iterable(slow[n::workers]), *quick[n * size : (n + 1) * size]] for n in range(workers)]
+    return list(chain.from_iterable(parts))
 
 
 @contextmanager
@@ -55,6 +77,12 @@ def had(part: AbstractContextManager[Part]) -> Iterator[Part]:
                 pytest.fail(f"missing in CI: {missing}", pytrace=False)
             pytest.skip(str(missing))
         yield started
+
+
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of a test run have in common."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
 @pytest.fixture(scope="session")
@@ -89,8 +117,7 @@ def embedded_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The bootstrap servers of a real Apache Kafka that all workers share: take topic names from `topic`, kill nothing."""
-    base = tmp_path_factory.getbasetemp()
-    with had(shared_kafka((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "kafka")) as bootstrap_servers:
+    with had(shared_kafka(shared_folder(tmp_path_factory) / "kafka")) as bootstrap_servers:
         yield bootstrap_servers
 
 

@@ -1,13 +1,18 @@
 """DuckDB's extensions, from their wheels.
 
-DuckDB checks who has signed an extension, which takes it half a second for ours, and a process opens more than one instance. So it is checked
-once a process: an instance that loads files which have been checked is opened without, and may load no unsigned ones from then on.
+DuckDB checks who has signed an extension, which takes it more than half a second for ours, every time. So it checks each content once on a
+machine: a mark beside this module, named after the content's digest, says that it has. An instance that loads only files with a mark is opened
+without the check, and may load no unsigned ones from then on. Who may write marks may write this module. Where none can be written, each
+process has all files checked by its first instance.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -19,8 +24,10 @@ EXTENSIONS = ("ducklake", "postgres_scanner", "httpfs")
 
 Config = dict[str, str | bool | int | float | list[str]]
 
-_checked: set[tuple[Path, int, int]] = set()
-"""Which files this process has seen signed: path, size in bytes, time of change in ns."""
+MARKS = Path(__file__).parent / "__pycache__"
+
+_checked: set[str] = set()
+"""The digests of what this process has seen signed."""
 
 
 def extension_path(name: str) -> Path:
@@ -35,8 +42,9 @@ def extension_path(name: str) -> Path:
 
 def opened_duckdb(config: Config, names: Sequence[str] = EXTENSIONS) -> duckdb.DuckDBPyConnection:
     """An instance in memory with these extensions; none is installed or loaded by itself. Raises `UsageError`, naming the one that is missing or does not fit."""
-    files = {_seen(extension_path(name)) for name in names}
-    own: Config = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "allow_unsigned_extensions": files <= _checked}
+    contents = {_content(extension_path(name)) for name in names}
+    signed = all(content in _checked or _mark(content).exists() for content in contents)
+    own: Config = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "allow_unsigned_extensions": signed}
     connection = duckdb.connect(":memory:", config={**config, **own})
     try:
         for name in names:
@@ -45,13 +53,33 @@ def opened_duckdb(config: Config, names: Sequence[str] = EXTENSIONS) -> duckdb.D
     except BaseException:
         connection.close()
         raise
-    _checked.update(files)
+    if not signed:
+        _remember(contents)
     return connection
 
 
-def _seen(path: Path) -> tuple[Path, int, int]:
+def _content(path: Path) -> str:
     found = path.stat()
-    return path, found.st_size, found.st_mtime_ns
+    return _digest(path, found.st_size, found.st_mtime_ns)
+
+
+@cache
+def _digest(path: Path, _size_bytes: int, _changed_ns: int) -> str:
+    """Of a file as it is now: a tenth of a second for all of ours."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _mark(content: str) -> Path:
+    return MARKS / f"duckdb-{duckdb.__version__}-{content}.signed"
+
+
+def _remember(contents: set[str]) -> None:
+    _checked.update(contents)
+    with suppress(OSError):
+        MARKS.mkdir(exist_ok=True)
+        for content in contents:
+            _mark(content).touch()
 
 
 def _load(connection: duckdb.DuckDBPyConnection, name: str) -> None:

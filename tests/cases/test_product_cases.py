@@ -1,8 +1,11 @@
 """The given cases that take the whole product: each kind runs once, all its cases together, and every case is a test."""
 
 import asyncio
+import fcntl
+import json
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from tests.cases.__main__ import run_together
 from tests.cases.files import Kind, read_kinds, read_pending
 from tests.cases.test_cases_program import GIVEN
+from tests.conftest import shared_folder
 from tests.harness import Ground
 
 KINDS: Mapping[str, Kind] = {
@@ -36,20 +40,27 @@ def spoilt(case: Mapping[str, Any], wrong: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Answers:
-    """What is wrong with the cases of a kind, the spoilt ones too. A kind runs once, and again for a test that is tried again."""
+    """What is wrong with the cases of a kind, the spoilt ones too. A kind runs once for all workers, and again for a test that is tried again.
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
-        self._of: dict[str, Mapping[str, str | None]] = {}
+    `folder`: where the workers keep what they have found, a file a kind, locked by who reads it.
+    """
+
+    def __init__(self, ground: Ground, folder: Path) -> None:
+        self._ground, self._folder = ground, folder
+        folder.mkdir(parents=True, exist_ok=True)
 
     def of(self, name: str, case_id: str) -> str | None:
         """Of one case; what is wrong is forgotten once it is told."""
-        if name not in self._of:
-            self._of[name] = self._run(name)
-        answer = self._of[name][case_id]
-        if answer is not None and not case_id.startswith("wrong-"):
-            del self._of[name]
-        return answer
+        with (self._folder / f"{name}.json").open("a+") as kept:
+            fcntl.flock(kept, fcntl.LOCK_EX)
+            kept.seek(0)
+            found: Mapping[str, str | None] = json.loads(kept.read() or "{}")
+            if not found:
+                found = self._run(name)
+                json.dump(found, kept)
+            if found[case_id] is not None and not case_id.startswith("wrong-"):
+                kept.truncate(0)
+            return found[case_id]
 
     def _run(self, name: str) -> Mapping[str, str | None]:
         kind = KINDS[name]
@@ -61,7 +72,7 @@ class Answers:
 
 @pytest.fixture(scope="module")
 def answers(postgres_server: str, tmp_path_factory: pytest.TempPathFactory) -> Answers:
-    return Answers(Ground(postgres_server, tmp_path_factory.mktemp("ground")))
+    return Answers(Ground(postgres_server, tmp_path_factory.mktemp("ground")), shared_folder(tmp_path_factory) / "answers")
 
 
 def waits_for(name: str, case: Mapping[str, Any]) -> str | None:

@@ -1,15 +1,14 @@
 """What products stand on."""
 
 import uuid
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
-import asyncpg
-
+from tests.parts.furnished import furnished
 from tests.parts.postgres import postgres
 
 
@@ -20,24 +19,15 @@ class Ground:
     postgres_url: str
     folder: Path
 
-    @asynccontextmanager
-    async def database(self) -> AsyncIterator[str]:
-        """The URL of an empty database, dropped afterwards."""
-        name = f"product_{uuid.uuid4().hex[:12]}"
-        await self._execute(f"CREATE DATABASE {name}")
-        try:
-            url = urlsplit(self.postgres_url)
+    @contextmanager
+    def project(self) -> Iterator[tuple[Path, str]]:
+        """A new folder, and the URL of a furnished database whose lake `main` is `lake/main` there; it is dropped afterwards."""
+        folder = self.folder / f"product_{uuid.uuid4().hex[:12]}"
+        folder.mkdir()
+        with furnished(self.postgres_url, {"main": folder / "lake" / "main"}) as database:
+            url = urlsplit(database)
             # asyncpg forgets about a session that is given up while it asks for TLS, and the event loop complains of it
-            yield url._replace(path=f"/{name}", query=url.query or "sslmode=disable").geturl()
-        finally:
-            await self._execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-    async def _execute(self, statement: str) -> None:
-        connection = await asyncpg.connect(self.postgres_url)
-        try:
-            await connection.execute(statement)
-        finally:
-            await connection.close()
+            yield folder, url._replace(query=url.query or "sslmode=disable").geturl()
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """One installation: a database, a lake, a project, and the replicas that serve it."""
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -285,9 +286,9 @@ class Product:
 async def opened_product(ground: Ground, *, streams: Streams | None = None, watch_external: bool = False) -> AsyncIterator[Product]:
     """A product without scripts and replicas."""
     async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(ground.database())
-        folder = ground.folder / urlsplit(url).path.strip("/")
-        folder.mkdir()
+        project = ground.project()
+        folder, url = await asyncio.to_thread(project.__enter__)
+        stack.push_async_callback(asyncio.to_thread, project.__exit__, None, None, None)
         state = await stack.enter_async_context(asyncpg.create_pool(url, min_size=1, max_size=2, server_settings={"application_name": "test"}))
         product = Product(folder, url, state, streams or ScriptedStreams(), watch_external=watch_external)
         stack.push_async_callback(product.close)

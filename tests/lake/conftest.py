@@ -1,22 +1,20 @@
 """Lakes on the real parts: `main` and `sales`."""
 
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from reactor.lake.ducklake import DuckLake
 from reactor.lake.session import LakeSettings
 from tests.lake.driving import Bench
-from tests.parts.postgres import execute
+from tests.parts.furnished import LAKES, furnished
 
 
 @contextmanager
 def opened(url: str, folder: Path) -> Iterator[Bench]:
-    lakes = {name: LakeSettings(str(folder / name)) for name in ("main", "sales")}
+    lakes = {name: LakeSettings(str(folder / name)) for name in LAKES}
     lake = DuckLake(postgres_url=url, lakes=lakes, memory_limit_bytes=400_000_000, threads=2)
     try:
         yield Bench(lake, url)
@@ -25,17 +23,16 @@ def opened(url: str, folder: Path) -> Iterator[Bench]:
 
 
 @pytest.fixture
-def bench(database: str, tmp_path: Path) -> Iterator[Bench]:
+def bench(postgres_server: str, tmp_path: Path) -> Iterator[Bench]:
     """Lakes of the test's own."""
-    with opened(database, tmp_path / "lakes") as bench:
+    folder = tmp_path / "lakes"
+    with furnished(postgres_server, {lake: folder / lake for lake in LAKES}) as url, opened(url, folder) as bench:
         yield bench
 
 
 @pytest.fixture(scope="module")
 def module_bench(postgres_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """Lakes that the tests of one file share: each test drops what it finds."""
-    name = f"test_{uuid.uuid4().hex[:12]}"
-    execute(postgres_server, f"CREATE DATABASE {name}")
-    with opened(urlsplit(postgres_server)._replace(path=f"/{name}").geturl(), tmp_path_factory.mktemp("lakes")) as bench:
+    folder = tmp_path_factory.mktemp("lakes")
+    with furnished(postgres_server, {lake: folder / lake for lake in LAKES}) as url, opened(url, folder) as bench:
         yield bench
-    execute(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")

@@ -1,4 +1,4 @@
-"""Extensions are loaded from their wheels, signed; what has been checked is loaded again without."""
+"""Extensions are loaded from their wheels, signed; what has been checked on this machine is loaded again without."""
 
 import shutil
 from pathlib import Path
@@ -7,6 +7,7 @@ import duckdb
 import pytest
 
 from reactor.errors import UsageError
+from reactor.lake import extensions
 from reactor.lake.extensions import extension_path, opened_duckdb
 
 NAME = "httpfs"
@@ -23,6 +24,14 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return extension_path(NAME)
 
 
+@pytest.fixture
+def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine on which nothing has been checked; the folder of its marks."""
+    monkeypatch.setattr(extensions, "_checked", set())
+    monkeypatch.setattr(extensions, "MARKS", tmp_path / "marks")
+    return tmp_path / "marks"
+
+
 def forge(file: Path) -> None:
     """One byte of another's making; the signature stays. A file of its own, for the old one may be in memory."""
     content = bytearray(file.read_bytes())
@@ -35,6 +44,42 @@ def loaded(connection: duckdb.DuckDBPyConnection) -> bool:
     return connection.execute("SELECT loaded FROM duckdb_extensions() WHERE extension_name = ?", [NAME]).fetchall() == [(True,)]
 
 
+@pytest.fixture
+def opened_unchecked(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether DuckDB was told not to check, instance by instance."""
+    told, connect = list[bool](), duckdb.connect
+
+    def seen(database: str, config: extensions.Config) -> duckdb.DuckDBPyConnection:
+        told.append(bool(config["allow_unsigned_extensions"]))
+        return connect(database, config=config)
+
+    monkeypatch.setattr(duckdb, "connect", seen)
+    return told
+
+
+def test_what_one_process_has_checked_the_next_does_not(nothing_known: Path, opened_unchecked: list[bool], wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened_duckdb({}, [NAME]).close()
+    assert len(list(nothing_known.iterdir())) == 1
+    monkeypatch.setattr(extensions, "_checked", set())  # the next process
+    opened_duckdb({}, [NAME]).close()
+    assert opened_unchecked == [False, True]
+    forge(wheel)
+    with pytest.raises(UsageError, match=r"httpfs` cannot be loaded.*signature"):
+        opened_duckdb({}, [NAME])
+    assert opened_unchecked == [False, True, False]
+
+
+@pytest.mark.usefixtures("wheel")
+def test_without_a_place_for_marks_each_process_checks_once(nothing_known: Path, opened_unchecked: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing_known.touch()  # no folder
+    for _ in range(2):
+        opened_duckdb({}, [NAME]).close()
+    monkeypatch.setattr(extensions, "_checked", set())
+    opened_duckdb({}, [NAME]).close()
+    assert opened_unchecked == [False, True, False]
+
+
+@pytest.mark.usefixtures("nothing_known")
 def test_a_forged_one_is_refused_and_so_is_one_that_takes_the_place_of_a_checked_one(wheel: Path) -> None:
     for _ in range(2):
         with opened_duckdb({}, [NAME]) as connection:
