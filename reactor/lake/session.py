@@ -23,6 +23,7 @@ from reactor.lake.failures import broken, classified, masked
 from reactor.lake.folders import LakeFolder
 from reactor.lake.spilling import spill_folder
 from reactor.lake.statements.quoting import identifier, literal
+from reactor.lake.tables import option
 
 RESERVED_NAMES = frozenset({"main", "temp", "system", "memory"})
 """Database names that DuckDB keeps for itself: a lake of such a name has no alias."""
@@ -143,14 +144,15 @@ class Instance:
         if settings.folder is not None and not self.settings.read_only and lake not in self.folders:
             made(settings.folder, f"[lakes.{lake}] data_path")
             self.folders[lake] = LakeFolder(settings.folder)
-        options = [f"METADATA_SCHEMA {literal(f'lake_{lake}')}", "DATA_INLINING_ROW_LIMIT 0"]
+        schema = literal(f"lake_{lake}")
+        options = [f"METADATA_SCHEMA {schema}", f"META_SCHEMA {schema}", "DATA_INLINING_ROW_LIMIT 0"]  # DuckLake looks there; PostgreSQL's tables are listed of it alone
         options += ["READ_ONLY"] if self.settings.read_only else [f"DATA_PATH {literal(settings.location)}"]
         options += ["AUTOMATIC_MIGRATION TRUE"] if self.settings.migrating else []
         options += ["META_SECRET 'reactor_postgres'"] if secret else []
         statement = f"ATTACH {literal('ducklake:postgres:' + text)} AS {identifier(name)} ({', '.join(options)})"
         try:
             self._insist(statement, "already exists")
-            if not self.settings.read_only:
+            if name == f"lake_{lake}" and not self.settings.read_only:
                 self._flat_files(name)
         except duckdb.Error as error:
             raise _not_attached(error, lake) from error
@@ -165,7 +167,7 @@ class Instance:
 
     def _flat_files(self, name: str) -> None:
         """Files lie in the table's folder, whatever their slice: a key of 512 bytes is no folder's name, and 10,000 slices are no folders."""
-        known = first_row(self._root, f"SELECT value FROM {identifier(name)}.options() WHERE option_name = 'hive_file_pattern'")
+        known = first_row(self._root, option(name, "hive_file_pattern"))  # DuckLake's own `options` loads the whole catalog first
         if known != ("false",):
             self._insist(f"CALL {identifier(name)}.set_option('hive_file_pattern', false)", "could not serialize")
 

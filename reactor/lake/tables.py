@@ -92,6 +92,11 @@ def new_folder(cursor: duckdb.DuckDBPyConnection, table: LakeTable) -> str | Non
     return str(row[0]).rpartition("/")[0] if row else None
 
 
+def option(catalog: str, name: str) -> str:
+    """Query: what a whole lake has set an option to, if it has."""
+    return metadata_query(catalog, f"SELECT value FROM {metadata_schema(catalog)}.ducklake_metadata WHERE key = {literal(name)} AND scope IS NULL")
+
+
 def any_file(catalog: str) -> str:
     """Query: a row if a lake has a data file in any snapshot."""
     return metadata_query(catalog, f"SELECT 1 FROM {metadata_schema(catalog)}.ducklake_data_file LIMIT 1")

@@ -22,7 +22,7 @@ SCRIPT = """-- on kafka://in
 -- batch id BIGINT, k VARCHAR
 -- partitioned dynamic key=$.k
 -- materialize {asset} {strategy}
--- debounce 0s
+-- debounce 1s max=1s
 SELECT id, k FROM batch"""
 TOTAL = "-- on ducklake://main/appended\n-- materialize ducklake://main/total\nSELECT count(*) AS n, CAST(sum(id) AS BIGINT) AS ids FROM appended"
 SCRIPTS = {

@@ -10,7 +10,7 @@ from reactor.runtime import service
 from tests.harness import Ground, Product, opened_product
 from tests.runtime.life import PUBLISHER, SCRIPTS, Life, kept, live
 
-APPEND = "-- on kafka://in\n-- batch n BIGINT\n-- debounce 0s\n-- materialize ducklake://main/t append\nSELECT n FROM batch"
+APPEND = "-- on kafka://in\n-- batch n BIGINT\n-- debounce 1s max=1s\n-- materialize ducklake://main/t append\nSELECT n FROM batch"
 
 
 @pytest.fixture(scope="session")

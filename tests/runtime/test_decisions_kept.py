@@ -12,7 +12,7 @@ from tests.harness.replica import Replica
 from tests.parts.waiting import until
 
 pytestmark = pytest.mark.anyio
-ORDERS = "-- on kafka://in\n-- batch n BIGINT\n-- materialize ducklake://main/orders append\n-- debounce 0s\nSELECT n FROM batch"
+ORDERS = "-- on kafka://in\n-- batch n BIGINT\n-- materialize ducklake://main/orders append\n-- debounce 1s max=1s\nSELECT n FROM batch"
 SLOW = "-- on ducklake://main/orders\n-- debounce 1h\n-- materialize ducklake://main/slow\nSELECT count(*) AS total FROM orders"
 SLOW_ASSET = "ducklake://main/slow"
 MUTED = "-- pipeline\n-- on ducklake://main/nobody\n-- mute ducklake://main/orders\n-- materialize ducklake://main/muted\nSELECT count(*) AS n FROM orders"

@@ -10,7 +10,7 @@ from tests.harness import Ground, Product, opened_product
 from tests.parts.waiting import until
 
 pytestmark = pytest.mark.anyio
-ORDERS = "-- on kafka://in\n-- batch n BIGINT\n-- materialize ducklake://main/orders append\n-- debounce 0s\nSELECT n FROM batch"
+ORDERS = "-- on kafka://in\n-- batch n BIGINT\n-- materialize ducklake://main/orders append\n-- debounce 1s max=1s\nSELECT n FROM batch"
 TOTAL = "-- on ducklake://main/orders\n-- materialize ducklake://main/{name}\nSELECT count(*) AS total FROM orders"
 
 HELD = """

@@ -16,7 +16,7 @@ from tests.harness import Ground, Product, Replica, opened_product
 from tests.parts.waiting import until
 
 pytestmark = pytest.mark.anyio
-ORDERS = "-- on kafka://in\n-- batch n BIGINT\n-- materialize ducklake://main/{name} append\n-- debounce 0s\nSELECT n FROM batch"
+ORDERS = "-- on kafka://in\n-- batch n BIGINT\n-- materialize ducklake://main/{name} append\n-- debounce 1s max=1s\nSELECT n FROM batch"
 FIRED = "-- on ducklake://main/busy\n-- materialize ducklake://main/total\nSELECT count(*) AS total FROM busy"
 OPEN_BYTES_MAX = 1_000_000
 STEPS, STEP_RECORDS, RECORD_BYTES = 20, 50, 2000

@@ -13,7 +13,7 @@ from tests.parts.waiting import until
 from tests.runtime.life import kept, words
 
 pytestmark = pytest.mark.anyio
-ORDERS = "-- on kafka://in\n-- batch n BIGINT\n-- materialize ducklake://main/orders append\n-- debounce 0s\nSELECT n FROM batch"
+ORDERS = "-- on kafka://in\n-- batch n BIGINT\n-- materialize ducklake://main/orders append\n-- debounce 1s max=1s\nSELECT n FROM batch"
 TOTAL = "-- on ducklake://main/orders\n-- materialize ducklake://main/{name}\nSELECT count(*) AS total FROM orders"
 DAILY = "-- on kafka://in\n-- batch n BIGINT, at TIMESTAMPTZ\n-- partitioned daily event_time=$.{time}\n-- materialize ducklake://main/daily append\n-- debounce {quiet}\nSELECT n FROM batch"
 
@@ -88,7 +88,7 @@ async def test_a_new_topic_is_read_and_a_dropped_one_is_not(product: Product) ->
 
 async def test_what_waited_of_a_source_that_is_dropped_is_not_given_to_the_new_text(product: Product) -> None:
     product.logs.make("more")
-    product.put({"orders.sql": ORDERS.replace("debounce 0s", "debounce 1h")})
+    product.put({"orders.sql": ORDERS.replace("debounce 1s max=1s", "debounce 1h")})
     replica = await product.start()
     await product.settle()  # what is there at the assignment has waited already
     send(product, 0)

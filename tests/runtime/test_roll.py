@@ -15,7 +15,7 @@ from tests.harness import Ground, Product, opened_product
 from tests.parts.waiting import pace, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
-ORDERS = "-- on kafka://in\n-- batch n BIGINT\n-- materialize ducklake://main/{name} {strategy}\n-- debounce 0s\nSELECT n FROM batch"
+ORDERS = "-- on kafka://in\n-- batch n BIGINT\n-- materialize ducklake://main/{name} {strategy}\n-- debounce 1s max=1s\nSELECT n FROM batch"
 FIRED = "-- on ducklake://main/appended\n-- materialize ducklake://main/total\nSELECT count(*) AS total FROM appended"
 NEXT = Migration(len(shipped()) + 1, "add_notes", "alter table reactor.run add column note text; alter table reactor.outbox add column note text; "
                  "alter table reactor.position add column note text; alter table reactor.fence add column note text; create table reactor.note (a int)")

@@ -13,7 +13,7 @@ from tests.harness import Ground, Product, opened_product
 pytestmark = pytest.mark.anyio
 ENDS_SECONDS = 90.0
 ASSET = "ducklake://main/t"
-SCRIPT = "-- on kafka://in\n-- batch n BIGINT\n-- debounce 0s\n-- materialize ducklake://main/t append\nSELECT n FROM batch"
+SCRIPT = "-- on kafka://in\n-- batch n BIGINT\n-- debounce 1s max=1s\n-- materialize ducklake://main/t append\nSELECT n FROM batch"
 TOTAL = "-- on ducklake://main/t\n-- materialize ducklake://main/total\nSELECT count(*) AS n FROM t"
 GONE = "DROP TRIGGER reactor_commit ON lake_main.ducklake_snapshot_changes"
 
