@@ -15,7 +15,13 @@ before each step of a run, in the worker thread of that step; a gate that blocks
 
 from reactor.testing.lake import Gate, GatedLake, Step
 from reactor.testing.logs import CRASH, EOF, PAUSE, Record, ScriptedLogs, Sentinel
+from reactor.testing.memory_database import MemoryDatabase
+from reactor.testing.memory_lake import MemoryLake
+from reactor.testing.memory_state import MemoryState
 from reactor.testing.publisher import MemoryPublisher
 from reactor.testing.source import Crashed, ScriptedSource
 
-__all__ = ["CRASH", "EOF", "PAUSE", "Crashed", "Gate", "GatedLake", "MemoryPublisher", "Record", "ScriptedLogs", "ScriptedSource", "Sentinel", "Step"]
+__all__ = [
+    "CRASH", "EOF", "PAUSE", "Crashed", "Gate", "GatedLake", "MemoryDatabase", "MemoryLake", "MemoryPublisher", "MemoryState", "Record",
+    "ScriptedLogs", "ScriptedSource", "Sentinel", "Step",
+]

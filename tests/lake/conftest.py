@@ -1,17 +1,15 @@
 """Lakes on the real parts: `main` and `sales`."""
 
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from reactor.lake.ducklake import DuckLake
 from reactor.lake.session import LakeSettings
 from tests.lake.driving import Bench
-from tests.parts.postgres import execute
+from tests.parts.postgres import new_database
 
 
 @contextmanager
@@ -34,8 +32,5 @@ def bench(database: str, tmp_path: Path) -> Iterator[Bench]:
 @pytest.fixture(scope="module")
 def module_bench(postgres_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """Lakes that the tests of one file share: each test drops what it finds."""
-    name = f"test_{uuid.uuid4().hex[:12]}"
-    execute(postgres_server, f"CREATE DATABASE {name}")
-    with opened(urlsplit(postgres_server)._replace(path=f"/{name}").geturl(), tmp_path_factory.mktemp("lakes")) as bench:
+    with new_database(postgres_server) as url, opened(url, tmp_path_factory.mktemp("lakes")) as bench:
         yield bench
-    execute(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
