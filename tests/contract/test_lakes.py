@@ -224,12 +224,17 @@ async def test_a_whole_table_is_replaced_and_made_anew_where_its_columns_change(
     assert [(await work.ran(script)).counts for script in whole] == [counts((2, 0)), counts((1, 2)), counts((0, 1))]
     assert await work.rows(asset) == {}
     await work.ran(whole[0])
+    before = await work.staged(work.script({"": [(4, "q")]}, "append", asset, sliced=False))
     other = work.script({"": [(5, "w")]}, "replace", asset, column="w", sliced=False)
     staged = await work.staged(other)
     assert (staged.drift, [name for name, _ in (staged.schema.columns if staged.schema else ())]) == (Drift(), ["id", "w"])
     await to_thread.run_sync(staged.close)
     assert await work.ran(other) == Written(changed=True, counts=counts((1, 2)))
     assert await work.rows(asset) == {"": [(5, "w")]}
+    with pytest.raises(Conflict):
+        await work.written(before, await work.run(other, before))
+    assert before.stale
+    await to_thread.run_sync(before.close)
 
 
 async def test_an_append_adds_and_nothing_staged_is_nothing_written(work: LakeCase) -> None:

@@ -143,6 +143,16 @@ async def test_the_schema_has_a_new_version_only_where_it_changed(case: Case) ->
     assert [(await case.state.verdict(run.run_id, "main", -1)).schema_version for run in (first, same, other)] == [1, None, 2]
 
 
+async def test_an_asset_partition_that_got_no_row_keeps_its_snapshot_and_its_event_is_internal(case: Case) -> None:
+    first, second = case.appends([], "a", "b"), case.appends([], "a", "b")
+    made = await case.commits(first)
+    await case.commits(second, PartitionCounts(1, 0), PartitionCounts(0, 0))
+    assert await case.told() == [(first.run_id, "a", True), (first.run_id, "b", True), (second.run_id, "a", True), (second.run_id, "b", False)]
+    assert [await case.token(name) for name in ("a", "b")] == [second.run_id] * 2
+    told = list(await case.state.read_outbox(case.since + 2, 2))
+    assert [(e.snapshot_id, e.rows) for e in told] == [(made + 1, 1), (None, 0)]
+
+
 # -- runs without a snapshot, and runs that end otherwise
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+from dataclasses import replace
 from importlib.resources import files
 
 import jsonschema
@@ -14,9 +16,9 @@ from reactor.domain.runs import PartitionCounts, UpstreamSnapshot
 from reactor.domain.scripts import ScriptPath
 from reactor.domain.spans import Consumer
 from reactor.errors import Conflict
-from reactor.ports import NewRun
+from reactor.ports import NewRun, PartitionClaim
 from tests.contract.state_grounds import Case
-from tests.state.making import ORDERS
+from tests.state.making import ORDERS, run_id
 
 pytestmark = pytest.mark.anyio
 SCHEMA = json.loads(files("reactor").joinpath("schemas/asset-updated.v1.json").read_text())
@@ -80,6 +82,35 @@ async def test_what_is_published_comes_in_pages_and_holds_to_the_schema(case: Ca
     assert await case.state.read_published(at, 2) == (at, [])
     _, events = await case.state.read_published(case.since, 3)
     assert [e.event_id for e in await case.state.read_outbox(case.since, 2)] == [event["id"] for event in events]
+
+
+async def test_an_event_says_what_happened_and_why(case: Case) -> None:
+    before = await case.commits(case.appends([], "a"))
+    run = case.appends([], cascade=False, strategy="merge")
+    upstream = (UpstreamSnapshot("ducklake://main/up", 3, "p"), UpstreamSnapshot("ducklake://main/whole", 4))
+    trigger = replace(
+        run.trigger, root_run_id=run_id(), attempt=2, reason="asset", chain=("up.sql",), upstream_snapshots=upstream, events=({"event_id": "e1"}, {"event_id": "e2"}))
+    start, end = "2026-06-19T00:00:00.000Z", "2026-06-20T00:00:00.000Z"
+    run = replace(run, trigger=trigger, partitions=[PartitionClaim("a", compare=False, start=start, end=end)])
+    snapshot = await case.commits(run, PartitionCounts(2, 1))
+    (event,) = (await case.state.read_published(case.since + 1, 1))[1]
+    source, told = "reactor://local/prod/main", dict(event)
+    name = ["reactor.asset.updated.v1", source, str(snapshot), str(run.run_id), case.asset, "a"]
+    assert isinstance(told.pop("time"), str)
+    assert told == {
+        "specversion": "1.0", "type": name[0], "source": source, "id": hashlib.sha256("\n".join(name).encode()).hexdigest()[:32],
+        "subject": case.asset, "partitionkey": case.asset, "assetpartition": "a", "sequence": f"{snapshot:020}",
+        "correlationid": str(trigger.root_run_id), "causationid": "e2", "datacontenttype": "application/json",
+        "dataschema": "urn:reactor:schema:asset-updated:v1", "data": {
+            "asset": case.asset, "partition": "a", "partition_start": start, "partition_end": end, "snapshot_id": snapshot,
+            "previous_snapshot_id": before, "rows_inserted": 2, "rows_deleted": 1, "strategy": "merge", "script": "orders.sql",
+            "run_id": str(run.run_id), "root_run_id": str(trigger.root_run_id), "attempt": 2, "reason": "asset", "schema_version": 1,
+            "schema_fingerprint": run.schema and run.schema.fingerprint, "schema_changed": False, "chain": ["up.sql", "orders.sql"],
+            "upstream_snapshots": [{"asset": "ducklake://main/up", "snapshot_id": 3, "partition": "p"}, {"asset": "ducklake://main/whole", "snapshot_id": 4}],
+        },
+    }  # fmt: skip
+    (update,) = await case.state.read_outbox(case.since + 1, 1)
+    assert (update.event_id, update.root_run_id, update.chain, update.cascade) == (told["id"], trigger.root_run_id, ("up.sql", "orders.sql"), False)
 
 
 async def test_the_newest_snapshots_upstream(case: Case) -> None:
