@@ -21,12 +21,12 @@ answers of COMMITs that have happened, as its attributes say.
 from reactor.testing.lake import Gate, GatedLake, Step
 from reactor.testing.logs import CRASH, EOF, PAUSE, Record, ScriptedLogs, Sentinel
 from reactor.testing.memory_database import MemoryDatabase
-from reactor.testing.memory_lake import MemoryLake
+from reactor.testing.memory_lake import Evaluate, MemoryLake
 from reactor.testing.memory_state import MemoryState
 from reactor.testing.publisher import MemoryPublisher
 from reactor.testing.source import Crashed, ScriptedSource
 
 __all__ = [
-    "CRASH", "EOF", "PAUSE", "Crashed", "Gate", "GatedLake", "MemoryDatabase", "MemoryLake", "MemoryPublisher", "MemoryState", "Record",
+    "CRASH", "EOF", "PAUSE", "Crashed", "Evaluate", "Gate", "GatedLake", "MemoryDatabase", "MemoryLake", "MemoryPublisher", "MemoryState", "Record",
     "ScriptedLogs", "ScriptedSource", "Sentinel", "Step",
 ]

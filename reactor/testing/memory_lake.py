@@ -12,17 +12,16 @@ from uuid import UUID, uuid4
 from reactor.domain.assets import LakeTable
 from reactor.domain.runs import PartitionCounts, RunId
 from reactor.domain.scripts import Materialize, Script
-from reactor.domain.spans import WHOLE
 from reactor.errors import Conflict, Outage, RunBlocked, RunFailed
-from reactor.ports import Drift, SchemaVersion, SliceInput, StageOrder, Written
+from reactor.ports import Drift, SchemaVersion, StageOrder, Written
 from reactor.testing.memory_database import NOTHING, MemoryDatabase, MemoryTable, Row, RowId
 
 Evaluate = Callable[[StageOrder], Mapping[str, Sequence[Row]]]
-"""What the SELECT of a script gives: asset partition (`WHOLE` if the asset has none) → rows, each with the same columns. May raise what `Lake.stage` may."""
+"""What the SELECT of a script gives: asset partition (`WHOLE` if the asset has none) → rows, all with the same columns. Of slices that are not in the
+order nothing is taken; an order for no slice asks whether it binds. It may raise what `Lake.stage` may."""
 
 TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", bytes: "BLOB"}
 """Of a column's values; any other one is VARCHAR."""
-
 Columns = tuple[tuple[str, str], ...]
 
 
@@ -60,7 +59,7 @@ class MemoryLake:
         if table is not None or script.managed is None or not script.body.reads_batch:
             return table.uuid if table else None
         try:
-            self._evaluate(StageOrder(script, [SliceInput(WHOLE)]))
+            self.stage(StageOrder(script, ()))
         except (RunBlocked, RunFailed):
             return None
         with self._db.transaction() as tables:

@@ -21,7 +21,7 @@ DAY_SECONDS = 86_400
 
 
 class MemoryState:
-    """`ports.State` over a `MemoryDatabase`: one replica of those that share it. Each method is one transaction.
+    """`ports.State` over a `MemoryDatabase`: one replica of those that share it, on one event loop. Each method is one transaction.
 
     It differs from the real one where nobody may lean on it: an event has its number at once, where PostgreSQL numbers what is committed as it is
     read (and then what changed nothing last); no event is too large; no other tool commits; an abort never has to wait for a commit.
@@ -49,7 +49,7 @@ class MemoryState:
         me = Token(uuid4())
         return me, self._db.move(me, claims)
 
-    async def reset(self, key: PositionKey, floor: int, topic_id: str | None, started_from: str, reason: str, *,  # noqa: ARG002 - it is only kept
+    async def reset(self, key: PositionKey, floor: int, topic_id: str | None, started_from: str, reason: str, *,  # noqa: ARG002 - the reason is for who looks
                     believed: Token | None = None, table_uuid: UUID | None = None) -> bool:
         """See `ports.State`."""
         with self._db.transaction() as tables:
