@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 from uuid import UUID
 
+import asyncpg
+
 from reactor.domain.runs import PartitionCounts, RunId
 from reactor.domain.spans import Consumer, Position, PositionClaim, PositionKey, SourcePartition, Token
 from reactor.ports import NewPosition, NewRun, State
@@ -116,9 +118,12 @@ class OnPostgres:
         return self.states[-1]
 
     async def publish(self, run: NewRun, counts: Sequence[PartitionCounts]) -> int:
-        session = await self.catalog.session()
-        with border():
-            return await self.catalog.commit(mark(run, [[c.inserted, c.deleted] for c in counts]), session=session)
+        session = await asyncpg.connect(self.url)
+        try:
+            with border():
+                return await self.catalog.commit(mark(run, [[c.inserted, c.deleted] for c in counts]), session=session)
+        finally:
+            await session.close()
 
     async def fall_silent(self, state: State) -> None:
         assert isinstance(state, PostgresState)
