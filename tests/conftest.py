@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import chain, groupby
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
@@ -19,7 +18,7 @@ from reactor.embedded import EmbeddedBroker
 from reactor.errors import UsageError
 from tests.parts import PartMissing, in_ci
 from tests.parts.kafka import KafkaCluster
-from tests.parts.postgres import execute, postgres
+from tests.parts.postgres import new_database, postgres
 from tests.parts.promtool import found_promtool
 from tests.parts.shared_kafka import shared_kafka
 
@@ -101,10 +100,8 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def database(postgres_server: str) -> Iterator[str]:
     """The URL of an empty database of the test's own."""
-    name = f"test_{uuid.uuid4().hex[:12]}"
-    execute(postgres_server, f"CREATE DATABASE {name}")
-    yield urlsplit(postgres_server)._replace(path=f"/{name}").geturl()
-    execute(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+    with new_database(postgres_server) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

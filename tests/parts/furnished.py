@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from urllib.parse import urlsplit
 
 import asyncpg
 import duckdb
@@ -20,7 +19,7 @@ import duckdb
 from reactor.lake.ducklake import DuckLake
 from reactor.lake.session import LakeSettings
 from reactor.state.migrations import migrate, shipped
-from tests.parts.postgres import execute, value
+from tests.parts.postgres import beside, execute, new_database, value
 
 LAKES = ("main", "sales")
 
@@ -28,14 +27,9 @@ LAKES = ("main", "sales")
 @contextmanager
 def furnished(server: str, lakes: Mapping[str, Path]) -> Iterator[str]:
     """The URL of a database whose lakes keep their files in these folders. Not from within an event loop. `server`: of a superuser."""
-    name = f"test_{uuid.uuid4().hex[:12]}"
-    execute(server, f"CREATE DATABASE {name} TEMPLATE {_pattern(server)}")
-    url = _beside(server, name)
-    try:
+    with new_database(server, _pattern(server)) as url:
         execute(url, *(f"UPDATE lake_{lake}.ducklake_metadata SET value = '{folder}/' WHERE key = 'data_path'" for lake, folder in lakes.items()))
         yield url
-    finally:
-        execute(server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @cache
@@ -46,7 +40,7 @@ def _pattern(server: str) -> str:
     if not value(server, f"SELECT 1 FROM pg_database WHERE datname = '{name}'"):
         making = f"{name}_{uuid.uuid4().hex[:8]}"
         execute(server, f"CREATE DATABASE {making}")
-        _furnish(_beside(server, making))
+        _furnish(beside(server, making))
         try:
             execute(server, f"ALTER DATABASE {making} RENAME TO {name}")
         except asyncpg.DuplicateDatabaseError:  # another one was first
@@ -66,7 +60,3 @@ def _furnish(url: str) -> None:
             await connection.close()
 
     asyncio.run(migrated())
-
-
-def _beside(server: str, name: str) -> str:
-    return urlsplit(server)._replace(path=f"/{name}").geturl()

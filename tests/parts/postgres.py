@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import asyncpg
 
@@ -33,6 +35,22 @@ def postgres(folder: Path) -> Iterator[str]:
     else:
         with EmbeddedPostgres(folder, HASTY) as embedded:
             yield embedded
+
+
+@contextmanager
+def new_database(server_url: str, pattern: str = "template1") -> Iterator[str]:
+    """The URL of a copy of a database, by default an empty one, which is dropped afterwards. Not from within an event loop."""
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    execute(server_url, f"CREATE DATABASE {name} TEMPLATE {pattern}")
+    try:
+        yield beside(server_url, name)
+    finally:
+        execute(server_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def beside(server_url: str, name: str) -> str:
+    """The URL of another database of that server."""
+    return urlsplit(server_url)._replace(path=f"/{name}").geturl()
 
 
 def _answers(url: str) -> bool:

@@ -16,7 +16,7 @@ import asyncpg
 from reactor.domain.runs import PartitionCounts, RunId, Strategy, Trigger, new_run_id
 from reactor.domain.scripts import Body, Header, Materialize, Script, ScriptPath
 from reactor.domain.spans import Consumer, PositionClaim, PositionKey, SourcePartition, Token
-from reactor.ports import NewPosition, NewRun, PartitionClaim, SchemaVersion
+from reactor.ports import NewPosition, NewRun, PartitionClaim, SchemaVersion, State
 from reactor.state import PostgresState
 
 ASSET = "ducklake://main/orders"
@@ -64,7 +64,7 @@ def program(positions: Sequence[PositionClaim] = ()) -> NewRun:
     return NewRun(run, PROGRAM, Consumer(PROGRAM.path), "main", trigger(run), positions, ())
 
 
-async def start(state: PostgresState, *keys: PositionKey, floor: int = 0) -> dict[PositionKey, Token]:
+async def start(state: State, *keys: PositionKey, floor: int = 0) -> dict[PositionKey, Token]:
     """Insert positions and read their tokens."""
     await state.insert_positions([NewPosition(key, floor, "routing", "earliest", "cluster/topic") for key in keys or (KEY,)])
     return {key: position.token for key, position in (await state.load(keys or (KEY,))).items()}
