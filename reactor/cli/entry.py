@@ -80,6 +80,8 @@ class LateCommand(TyperCommand):
 
 def _imported(module: str) -> ModuleType:
     """What is imported lives as long as the process: the garbage collector looks neither at it now nor ever (a third of a second, and 50 ms each time)."""
+    if module in sys.modules:
+        return sys.modules[module]
     gc.disable()
     try:
         return import_module(module)

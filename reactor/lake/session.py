@@ -145,7 +145,8 @@ class Instance:
             made(settings.folder, f"[lakes.{lake}] data_path")
             self.folders[lake] = LakeFolder(settings.folder)
         schema = literal(f"lake_{lake}")
-        options = [f"METADATA_SCHEMA {schema}", f"META_SCHEMA {schema}", "DATA_INLINING_ROW_LIMIT 0"]  # DuckLake looks there; PostgreSQL's tables are listed of it alone
+        # The one says where DuckLake's tables are, the other that DuckDB lists no others of PostgreSQL's.
+        options = [f"METADATA_SCHEMA {schema}", f"META_SCHEMA {schema}", "DATA_INLINING_ROW_LIMIT 0"]
         options += ["READ_ONLY"] if self.settings.read_only else [f"DATA_PATH {literal(settings.location)}"]
         options += ["AUTOMATIC_MIGRATION TRUE"] if self.settings.migrating else []
         options += ["META_SECRET 'reactor_postgres'"] if secret else []

@@ -16,7 +16,7 @@ from bench.latency import percentile
 SMALL = ("--events", "3000", "--seconds", "3", "--hops", "3", "--only", "produced,limit,drain,reactor,dirty,latency,hop")
 
 
-@pytest.mark.tools
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_number_is_measured_and_said(kafka_bootstrap: str, tmp_path: Path) -> None:
     output = tmp_path / "speed.json"

@@ -39,6 +39,7 @@ def test_killed_at_every_place_under_load(shop: Shop) -> None:
     assert max(Counter(published(shop.orders.bootstrap_servers, shop.events)).values()) == 2  # killed between its answer and its position
 
 
+@pytest.mark.long
 def test_killed_at_random_moments_of_a_load_of_fifty_thousand(shop: Shop) -> None:
     moments = random.Random(20260301)
     shop.write_all_scripts()

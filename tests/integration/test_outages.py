@@ -45,6 +45,7 @@ def test_a_database_that_is_away_at_the_start_and_dies_twice_under_load(shop_on_
     assert shop.failed_runs() == []
 
 
+@pytest.mark.long
 def test_sessions_that_are_cut_again_and_again(shop: Shop) -> None:
     shop.write_all_scripts()
     served = shop.serve()

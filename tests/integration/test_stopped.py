@@ -7,7 +7,6 @@ import pytest
 
 from tests.integration.records import Load
 from tests.integration.shop import Shop
-from tests.parts.effort import tries
 from tests.parts.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -22,13 +21,13 @@ echo ended >> long.log
 """
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 def test_under_load_again_and_again(shop: Shop) -> None:
     shop.drain_seconds = DRAIN_SECONDS
     shop.connect_by(shop.direct_url)
     shop.write_all_scripts()
     with Load(shop.orders):
-        for _ in range(tries(4, 10)):
+        for _ in range(10):
             served = shop.serve()
             shop.wait_until_committed(shop.committed() + 300)
             asked_at = time.monotonic()

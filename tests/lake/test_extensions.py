@@ -1,4 +1,4 @@
-"""Extensions are loaded from their wheels, signed; what has been checked on this machine is loaded again without."""
+"""Extensions are loaded from their wheels, signed; what has been checked once is loaded again without."""
 
 import shutil
 from pathlib import Path
@@ -26,10 +26,10 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine on which nothing has been checked; the folder of its marks."""
-    monkeypatch.setattr(extensions, "_checked", set())
-    monkeypatch.setattr(extensions, "MARKS", tmp_path / "marks")
-    return tmp_path / "marks"
+    """A machine on which nothing has been checked; the folder of its notes."""
+    monkeypatch.setattr(extensions, "_seen", set())
+    monkeypatch.setattr(extensions, "_NOTES", tmp_path / "notes")
+    return tmp_path / "notes"
 
 
 def forge(file: Path) -> None:
@@ -60,7 +60,7 @@ def opened_unchecked(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 def test_what_one_process_has_checked_the_next_does_not(nothing_known: Path, opened_unchecked: list[bool], wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened_duckdb({}, [NAME]).close()
     assert len(list(nothing_known.iterdir())) == 1
-    monkeypatch.setattr(extensions, "_checked", set())  # the next process
+    monkeypatch.setattr(extensions, "_seen", set())  # the next process
     opened_duckdb({}, [NAME]).close()
     assert opened_unchecked == [False, True]
     forge(wheel)
@@ -69,12 +69,27 @@ def test_what_one_process_has_checked_the_next_does_not(nothing_known: Path, ope
     assert opened_unchecked == [False, True, False]
 
 
+def test_what_was_replaced_during_the_check_is_not_noted(nothing_known: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its digest was another one's."""
+    load = extensions._load
+
+    def replaced(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+        genuine = wheel.read_bytes()
+        wheel.unlink()
+        wheel.write_bytes(genuine)
+        load(connection, name)
+
+    monkeypatch.setattr(extensions, "_load", replaced)
+    opened_duckdb({}, [NAME]).close()
+    assert not nothing_known.exists()
+
+
 @pytest.mark.usefixtures("wheel")
-def test_without_a_place_for_marks_each_process_checks_once(nothing_known: Path, opened_unchecked: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_place_for_notes_each_process_checks_once(nothing_known: Path, opened_unchecked: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     nothing_known.touch()  # no folder
     for _ in range(2):
         opened_duckdb({}, [NAME]).close()
-    monkeypatch.setattr(extensions, "_checked", set())
+    monkeypatch.setattr(extensions, "_seen", set())
     opened_duckdb({}, [NAME]).close()
     assert opened_unchecked == [False, True, False]
 

@@ -147,7 +147,7 @@ def test_the_mutant_that_keeps_no_files_loses_them(cut: tuple[Bench, CommitCutte
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_random_cuts(cut: tuple[Bench, CommitCutter], tmp_path: Path, seed: int) -> None:
     """Whatever is lost when: rows are exact, every table can be read, nothing is left behind (OP-15)."""
     bench, proxy = cut

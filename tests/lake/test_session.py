@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reactor.errors import Outage, UsageError
+from reactor.errors import Outage, RunBlocked, UsageError
 from reactor.lake.ducklake import DuckLake
 from reactor.lake.session import Instance, InstanceSettings, LakeSettings, connection_text
 from reactor.ports import Lake, Staged
@@ -45,9 +45,21 @@ def test_python_variables_are_no_tables(module_bench: Bench) -> None:
     assert secret
 
 
-def test_files_lie_flat_so_that_every_key_is_a_name(module_bench: Bench) -> None:
-    options = "SELECT option_name, value FROM lake_main.options() WHERE option_name IN ('hive_file_pattern', 'data_inlining_row_limit')"
-    assert module_bench.rows(options) == [("hive_file_pattern", "false")]
+def test_files_lie_flat_so_that_every_key_is_a_name(database: str, tmp_path: Path) -> None:
+    instance = Instance(settings(database, tmp_path, "main", "sales"))
+    with instance.lent("looking") as cursor:
+        for name in ("lake_main", "lake_sales", "sales"):
+            options = f"SELECT option_name, value FROM {name}.options() WHERE option_name IN ('hive_file_pattern', 'data_inlining_row_limit')"
+            assert cursor.execute(options).fetchall() == [("hive_file_pattern", "false")]
+    instance.retire()
+
+
+def test_of_postgresql_an_instance_lists_the_tables_of_its_lake_alone(module_bench: Bench) -> None:
+    """A database holds other schemas, and to list a large one takes longer than a run."""
+    tables = "SELECT count(*) > 0 FROM __ducklake_metadata_lake_main.{}.ducklake_metadata"
+    assert module_bench.rows(tables.format("lake_main")) == [(True,)]
+    with pytest.raises(RunBlocked, match='schema "lake_sales" does not exist'):
+        module_bench.rows(tables.format("lake_sales"))
 
 
 def test_replicas_may_start_at_once_on_an_empty_database(database: str, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.outages.__main__ import main
 
-pytestmark = [pytest.mark.tools, pytest.mark.slow, pytest.mark.kafka]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.kafka]
 
 
 def test_every_row_once_and_no_run_failed(capfd: pytest.CaptureFixture[str]) -> None:

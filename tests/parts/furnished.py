@@ -10,12 +10,14 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import asyncpg
 import duckdb
 
+from reactor.lake import session
 from reactor.lake.ducklake import DuckLake
 from reactor.lake.session import LakeSettings
 from reactor.state.migrations import migrate, shipped
@@ -35,16 +37,18 @@ def furnished(server: str, lakes: Mapping[str, Path]) -> Iterator[str]:
 @cache
 def _pattern(server: str) -> str:
     """The name of the database that is copied; whoever needs it first makes it."""
-    facts = [duckdb.__version__, *(migration.sql for migration in shipped())]
+    facts = [duckdb.__version__, version("duckdb-extension-ducklake"), Path(session.__file__).read_text(), *(migration.sql for migration in shipped())]
     name = f"furnished_{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
     if not value(server, f"SELECT 1 FROM pg_database WHERE datname = '{name}'"):
         making = f"{name}_{uuid.uuid4().hex[:8]}"
         execute(server, f"CREATE DATABASE {making}")
-        _furnish(beside(server, making))
         try:
+            _furnish(beside(server, making))
             execute(server, f"ALTER DATABASE {making} RENAME TO {name}")
         except asyncpg.DuplicateDatabaseError:  # another one was first
-            execute(server, f"DROP DATABASE {making}")
+            pass
+        finally:
+            execute(server, f"DROP DATABASE IF EXISTS {making}")
     return name
 
 

@@ -63,7 +63,7 @@ def test_a_killed_broker_comes_back_with_what_it_had(own_kafka: KafkaCluster) ->
     assert asyncio.run(consume(bootstrap_servers, "t", 2)) == [b"1", b"2"]
 
 
-@pytest.mark.tools
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.kafka
 def test_three_brokers_go_on_without_one_and_survive_a_restart_of_all(tmp_path: Path) -> None:

@@ -136,6 +136,7 @@ class LakeMachine(RuleBasedStateMachine):
         assert sum(update["data"]["rows_inserted"] for update in updates) == self.sent
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_life_on_the_lake_loses_doubles_and_leaves_nothing(postgres_server: str, tmp_path: Path) -> None:
     class Here(LakeMachine):

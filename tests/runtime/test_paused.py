@@ -45,6 +45,11 @@ def is_paused(consumer: Consumer, engine: Engine, now: float) -> bool:
     return glance(engine, now).lanes[consumer].paused
 
 
+def heard(engine: Engine, _now: float) -> int:
+    """The offset behind the last update that the engine has taken."""
+    return max(head for feed, head in engine.feeds.heads.items() if "outbox" in str(feed))
+
+
 async def wait_until_paused(replica: Replica, consumer: Consumer, *, paused: bool) -> None:
     async def so() -> bool:
         replica.raise_if_ended()
@@ -112,6 +117,12 @@ async def test_what_updates_fire_gathers_into_one_run(product: Product, state: P
     await wait_until_paused(replica, FIRED_BY, paused=True)
     await produce(product, 5)
     assert len(await product.runs("total.sql")) == before
+    told = await state.outbox_next()
+
+    async def all_heard() -> bool:
+        return await replica.service.loop.ask(heard) >= told
+
+    await until(all_heard, "all updates are taken", WAIT_SECONDS)
     await state.resume(FIRED_BY)
     await wait_until_paused(replica, FIRED_BY, paused=False)
     await product.settle()

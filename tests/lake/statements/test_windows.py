@@ -64,6 +64,7 @@ def test_an_instant_lies_in_the_slice_that_its_text_names(partitioning: Partitio
         assert difference(connection, partitioning, [*instants, *near_changes(partitioning.zone, range(2020, 2030)), calendar.end - 1]) == []
 
 
+@pytest.mark.long
 def test_all_zones_over_ten_years(cursor: duckdb.DuckDBPyConnection) -> None:
     years = range(2020, 2031)
     unlike = {(zone(name).opening(years[0]), *map(zone(name).changes, years)): name for name in sorted(zone_names())}
