@@ -1,4 +1,6 @@
-"""Fakes that keep the contracts of the real parts, for tests of connectors, scripts and whole services. A project may use them too.
+"""Fakes that keep the contracts of the real parts. A project may use them too.
+
+`ScriptedLogs` and `GatedLake` stand in a whole service, which has its PostgreSQL and DuckLake; the others are for tests of one part over its ports.
 
     ScriptedLogs ◀── produce, truncate, move, PAUSE, CRASH, EOF      (a test)
          └──▶ ScriptedSource ──▶ Intake                              `wiring.Instead(source=logs.source)`

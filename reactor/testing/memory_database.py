@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 from uuid import UUID
 
-from reactor.domain.decisions import Decision
 from reactor.domain.events import AssetUpdated, RunRequested
 from reactor.domain.runs import PartitionCounts, RunId, RunState
 from reactor.domain.spans import Consumer, Position, PositionClaim, PositionKey, Token
@@ -70,20 +69,12 @@ class SchemaRow:
     snapshot_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionRow:
-    """A decision, with the last run that took it."""
-
-    decision: Decision
-    run_id: RunId | None
-    decided_at: float
-
-
 @dataclass(slots=True)
 class Tables:
     """All that is stored. Values are never changed in place, so a copy of the dicts is a copy of it all.
 
     `snapshots`: of each lake, by id: the run whose mark it carries, None for a table made ahead. `outbox`: by offset, with the CloudEvent.
+    `decisions`: by key, when each was taken (POSIX seconds).
     """
 
     snapshots: dict[str, tuple[RunId | None, ...]] = field(default_factory=dict)
@@ -95,7 +86,7 @@ class Tables:
     logs: dict[tuple[RunId, int], str] = field(default_factory=dict)
     partitions: dict[tuple[str, str], PartitionRow] = field(default_factory=dict)
     schemas: dict[str, tuple[SchemaRow, ...]] = field(default_factory=dict)
-    decisions: dict[object, DecisionRow] = field(default_factory=dict)
+    decisions: dict[object, float] = field(default_factory=dict)
     outbox: dict[int, tuple[AssetUpdated, Mapping[str, object]]] = field(default_factory=dict)
     inbox: dict[int, RunRequested] = field(default_factory=dict)
     leases: dict[str, tuple[str, float]] = field(default_factory=dict)
@@ -105,6 +96,13 @@ class Tables:
     def copy(self) -> Tables:
         """As they are now."""
         return Tables(**{each.name: dict(getattr(self, each.name)) for each in fields(self)})
+
+    def restore(self, before: Tables) -> None:
+        """As they were then, in place: who holds them goes on with them."""
+        for each in fields(self):
+            stored = getattr(self, each.name)
+            stored.clear()
+            stored.update(getattr(before, each.name))
 
 
 class MemoryDatabase:
@@ -133,7 +131,7 @@ class MemoryDatabase:
             try:
                 yield self.tables
             except BaseException:
-                self.tables = before
+                self.tables.restore(before)
                 raise
 
     def last_snapshot(self, lake: str) -> int:

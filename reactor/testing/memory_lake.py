@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from reactor.domain.assets import LakeTable
 from reactor.domain.runs import PartitionCounts, RunId
 from reactor.domain.scripts import Materialize, Script
-from reactor.errors import Conflict, Outage, RunBlocked, RunFailed
+from reactor.errors import Conflict, Outage, RunBlocked, RunFailed, UsageError
 from reactor.ports import Drift, SchemaVersion, StageOrder, Written
 from reactor.testing.memory_database import NOTHING, MemoryDatabase, MemoryTable, Row, RowId
 
@@ -29,9 +29,9 @@ class MemoryLake:
     """`ports.Lake` over a `MemoryDatabase`. `troubles`: lakes whose files cannot be reached, each with why; a test says so.
 
     It differs from DuckLake in what is DuckDB's own: nothing is decoded or quarantined (the evaluation gives rows that fit, and none for
-    `UNROUTED`), types are not compared, NULL in a key is a value like any other, and `latest=` is refused. Two commits conflict only over the
-    same rows, where DuckLake may refuse one for writing to the same table; both may only be counted on to refuse the second of two that
-    delete the same row.
+    `UNROUTED`), types are not compared, NULL in a key is a value like any other, `_deleted` is a column like any other, and `latest=` is
+    refused. Two commits conflict only over the same rows, where DuckLake may refuse one for writing to the same table; both may only be
+    counted on to refuse the second of two that delete the same row.
     """
 
     def __init__(self, database: MemoryDatabase, evaluate: Evaluate) -> None:
@@ -40,7 +40,7 @@ class MemoryLake:
         self.instance = 1
 
     def stage(self, order: StageOrder) -> MemoryStaged:
-        """See `ports.Lake`."""
+        """See `ports.Lake`. Raises `UsageError` for a lake that the database does not have."""
         managed = managed_of(order.script)
         self.reach(managed)
         if order.replace_slice and order.script.body.reads_batch:
@@ -69,8 +69,11 @@ class MemoryLake:
             return tables.content[script.managed.asset].uuid
 
     def reach(self, managed: Materialize) -> None:
-        """Raises `Outage` for a lake in trouble."""
-        if said := self.troubles.get(LakeTable.parse(managed.asset).lake):
+        """Raises `Outage` for a lake in trouble, `UsageError` for one that the database does not have."""
+        lake = LakeTable.parse(managed.asset).lake
+        if lake not in self._db.tables.snapshots:
+            raise UsageError(f"the MemoryDatabase has no lake {lake}", hint=f'name it: MemoryDatabase(["{lake}"])')
+        if said := self.troubles.get(lake):
             raise Outage(said)
 
     def away(self) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ from reactor.domain.runs import PartitionCounts, RunId, RunState, UpstreamSnapsh
 from reactor.domain.spans import Consumer, Position, PositionClaim, PositionKey, Token
 from reactor.errors import Conflict
 from reactor.ports import Arrival, Epoch, NewPosition, NewRun, PartitionTokens, Verdict
-from reactor.testing.memory_database import DecisionRow, MemoryDatabase, PartitionRow, RunRow, Tables, asset_of
+from reactor.testing.memory_database import MemoryDatabase, PartitionRow, RunRow, Tables, asset_of
 
 DAY_SECONDS = 86_400
 
@@ -24,7 +24,8 @@ class MemoryState:
     """`ports.State` over a `MemoryDatabase`: one replica of those that share it, on one event loop. Each method is one transaction.
 
     It differs from the real one where nobody may lean on it: an event has its number at once, where PostgreSQL numbers what is committed as it is
-    read (and then what changed nothing last); no event is too large; no other tool commits; an abort never has to wait for a commit.
+    read (and then what changed nothing last); no event is too large; no error is cut; no other tool commits; an abort never has to wait for a commit.
+    Of a decision it keeps only when it was taken.
     """
 
     def __init__(self, database: MemoryDatabase, replica: str = "") -> None:
@@ -65,7 +66,7 @@ class MemoryState:
         with self._db.transaction() as tables:
             if self._db.move(me, claims):
                 raise Conflict("reactor RF001: position")
-            for arrival in arrivals:
+            for arrival in sorted(arrivals, key=lambda a: (a.asset_partition, a.event_id)):
                 tables.arrivals.setdefault((consumer, arrival.asset_partition, arrival.event_id), arrival)
         return me
 
@@ -118,7 +119,7 @@ class MemoryState:
 
     def _insert(self, tables: Tables, run: NewRun) -> None:
         tables.runs.setdefault(run.run_id, RunRow(run, self.replica, dict(run.timings)))
-        self._decide(tables, run.decisions, run.run_id)
+        self._decide(tables, run.decisions)
 
     async def complete(self, run_id: RunId, counts: Sequence[PartitionCounts]) -> None:
         """See `ports.State`."""
@@ -208,20 +209,16 @@ class MemoryState:
     async def write_decisions(self, decisions: Sequence[Decision]) -> None:
         """See `ports.State`."""
         with self._db.transaction() as tables:
-            self._decide(tables, decisions, None)
+            self._decide(tables, decisions)
 
-    def _decide(self, tables: Tables, decisions: Sequence[Decision], run_id: RunId | None) -> None:
-        for new in decisions:
-            old = tables.decisions.setdefault(new.key, DecisionRow(new, run_id, self._db.now()))
-            due_at = new.due_at if new.due_at is not None and (run_id or not old.run_id) else old.decision.due_at
-            decision = old.decision._replace(
-                hi=max(old.decision.hi, new.hi), outcome=new.outcome, reason=new.reason, inputs=new.inputs, due_at=due_at)
-            tables.decisions[new.key] = DecisionRow(decision, run_id or old.run_id, old.decided_at)
+    def _decide(self, tables: Tables, decisions: Sequence[Decision]) -> None:
+        for decision in decisions:
+            tables.decisions.setdefault(decision.key, self._db.now())
 
     async def purge_decisions(self, days: int, limit: int) -> int:
         """See `ports.State`."""
         with self._db.transaction() as tables:
-            old = (key for key, row in tables.decisions.items() if row.decided_at < self._db.now() - days * DAY_SECONDS)
+            old = (key for key, decided_at in tables.decisions.items() if decided_at < self._db.now() - days * DAY_SECONDS)
             gone = list(islice(old, limit))
             for key in gone:
                 del tables.decisions[key]

@@ -39,7 +39,7 @@ async def case(ground: Ground) -> Case:
 
 
 @pytest.fixture(scope="module")
-async def lakes(shared_database: str | None, tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) -> AsyncIterator[LakeGround]:  # noqa: ARG001
+async def lakes(shared_database: str | None, tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) -> AsyncIterator[LakeGround]:  # noqa: ARG001 (as above)
     if shared_database is None:
         yield MemoryLakes()
         return

@@ -50,6 +50,12 @@ class Ground(Protocol):
 
     async def timings(self, run_id: RunId) -> Mapping[str, float]: ...
 
+    async def error(self, run_id: RunId) -> str: ...
+
+    async def statuses(self, asset: str) -> Mapping[str, str]:
+        """By asset partition; no run of the asset is under way."""
+        ...
+
     async def gaps(self, consumer: Consumer) -> Sequence[tuple[int, int, str]]: ...
 
 
@@ -83,6 +89,12 @@ class InMemory:
 
     async def timings(self, run_id: RunId) -> Mapping[str, float]:
         return self.database.tables.runs[run_id].timings
+
+    async def error(self, run_id: RunId) -> str:
+        return self.database.tables.runs[run_id].error
+
+    async def statuses(self, asset: str) -> Mapping[str, str]:
+        return {name: row.status for (of, name), row in self.database.tables.partitions.items() if of == asset}
 
     async def gaps(self, consumer: Consumer) -> Sequence[tuple[int, int, str]]:
         return [(lo, hi, reason) for (key, lo, hi), reason in self.database.tables.gaps.items() if key.consumer == consumer]
@@ -144,6 +156,13 @@ class OnPostgres:
     async def timings(self, run_id: RunId) -> Mapping[str, float]:
         record = await self.state.run(run_id)
         return record.timings if record else {}
+
+    async def error(self, run_id: RunId) -> str:
+        record = await self.state.run(run_id)
+        return (record and record.error) or ""
+
+    async def statuses(self, asset: str) -> Mapping[str, str]:
+        return {row.partition: row.status for row in await self.state.partitions(asset)}
 
     async def gaps(self, consumer: Consumer) -> Sequence[tuple[int, int, str]]:
         return [(gap.lo, gap.hi, gap.reason) for gap in await self.state.gaps() if gap.consumer == consumer]

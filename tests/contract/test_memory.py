@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
 from reactor.domain.runs import PartitionCounts
-from reactor.errors import Conflict, Outage, RunBlocked, RunFailed, StateForbids
+from reactor.errors import Conflict, Outage, RunBlocked, RunFailed, StateForbids, UsageError
 from reactor.ports import Lake, SliceInput, Staged, StageOrder, State
 from reactor.testing import MemoryDatabase, MemoryLake, MemoryState
 from tests.contract.lake_grounds import LakeCase, MemoryLakes
@@ -51,6 +52,19 @@ async def test_there_are_the_lakes_that_were_said() -> None:
     assert await state.last_snapshot("sales") == 0
     with pytest.raises(StateForbids):
         await state.last_snapshot("main")
+    with pytest.raises(UsageError, match="no lake main"):
+        MemoryLake(MemoryDatabase(["sales"]), rows).stage(ORDER)
+
+
+def test_a_transaction_goes_on_after_one_within_it_has_failed() -> None:
+    database = MemoryDatabase()
+    with database.transaction() as tables:
+        tables.seen["before"] = 1.0
+        with suppress(Conflict), database.transaction() as within:
+            within.seen["within"] = 2.0
+            raise Conflict
+        tables.seen["after"] = 3.0
+    assert database.tables.seen == {"before": 1.0, "after": 3.0}
 
 
 async def test_a_lease_ends_by_the_clock_of_the_database() -> None:

@@ -208,8 +208,12 @@ async def test_a_failure_without_a_retry_takes_the_token_of_its_asset_partitions
     run = case.merges({"a": Token(made.run_id), "b": None})
     await case.state.fail(None, run, "no", final=final)
     assert await case.how(run) == "ended"
+    assert await case.ground.error(run.run_id) == "no"
     assert [await case.token(name) for name in ("a", "b")] == ([run.run_id] * 2 if final else [made.run_id, None])
+    assert await case.ground.statuses(case.asset) == ({"a": "failed", "b": "failed"} if final else {"a": "materialized"})
     assert len(await case.told()) == 1
+    await case.commits(case.appends([], "a", "b"))
+    assert await case.ground.statuses(case.asset) == {"a": "materialized", "b": "materialized"}
 
 
 async def test_a_failure_leaves_alone_what_others_have_moved_on(case: Case) -> None:

@@ -65,20 +65,20 @@ async def test_new_routing_takes_over_at_a_common_cut(case: Case) -> None:
 
 async def test_arrivals_and_their_position_are_one(case: Case) -> None:
     (token,) = await case.starts()
-    first, second = (Arrival("a", f"e{n}", ORDERS.source, {"id": n}) for n in (2, 1))
+    first, second, third = (Arrival("a", f"e{n}", ORDERS.source, {"id": n}) for n in (2, 1, 3))
     with pytest.raises(Conflict):
         await case.state.arrive(case.consumer, [first], [case.claim(NOWHERE, 1)])
     assert await case.state.arrivals(case.consumer) == []
     moved = await case.state.arrive(case.consumer, [first], [case.claim(token, 1)])
-    again = await case.state.arrive(case.consumer, [first, second], [case.claim(moved, 2)])
-    assert await case.state.arrivals(case.consumer) == [first, second]
+    again = await case.state.arrive(case.consumer, [first, third, second], [case.claim(moved, 2)])
+    assert await case.state.arrivals(case.consumer) == [first, second, third], "those that come together by their ids"
     assert ((await case.stands()).floor, (await case.stands()).token) == (2, again)
     run, late = (case.appends([], "a", joins=[("a", "e1"), ("a", "e2")][:n]) for n in (1, 2))
     await case.commits(run)
-    assert await case.state.arrivals(case.consumer) == [first]
+    assert await case.state.arrivals(case.consumer) == [first, third]
     with pytest.raises(Conflict):
         await case.commits(late)
-    assert await case.state.arrivals(case.consumer) == [first]
+    assert await case.state.arrivals(case.consumer) == [first, third]
     assert await case.token("a") == run.run_id
 
 

@@ -1,4 +1,4 @@
-"""Who says what happened (commit.md 6), case by case: COMMIT's answer against what the state and the lake in memory hold."""
+"""Who says what happened (commit.md 6), case by case: COMMIT's answer against what the fakes of state and lake hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lake and the state in memory, each with one rule broken: the contract that the real parts keep falls over every one."""
+"""The fakes of lake and state, each with one rule broken: the contract that the real parts keep falls over every one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from reactor.domain.runs import PartitionCounts, RunId
 from reactor.domain.spans import PositionClaim, PositionKey, Token
 from reactor.errors import Conflict, Outage
+from reactor.ports import NewRun
 from reactor.testing import MemoryDatabase, MemoryState
 from reactor.testing.memory_database import PartitionRow, Tables
 from reactor.testing.memory_lake import MemoryStaged
@@ -17,12 +18,13 @@ from tests.mutants.mutant import Mutant, Patch
 from tests.mutants.protocol import said
 
 _move, _complete, _stands, _commit = MemoryDatabase.move, MemoryDatabase.complete, MemoryDatabase._stands, MemoryStaged.commit
+_fail, _fail_partitions = MemoryState.fail, MemoryState._fail_partitions
 STATES, QUEUES, LAKES = (f"tests/contract/test_{name}.py::test_" for name in ("states", "states_queues", "lakes"))
 
 
 def memory_keeps_half(patch: Patch) -> None:
     """What a refused commit had written by then stays."""
-    patch.setattr(Tables, "copy", lambda self: self)
+    patch.setattr(Tables, "restore", lambda _self, _before: None)
 
 
 def memory_no_token(patch: Patch) -> None:
@@ -77,6 +79,25 @@ def memory_lost_is_not_done(patch: Patch) -> None:
     patch.setattr(MemoryStaged, "commit", commit)
 
 
+def memory_fails_without_a_word(patch: Patch) -> None:
+    """Why a run failed is not kept."""
+
+    async def fail(self: MemoryState, run_id: RunId | None, run: NewRun | None, error: str, *, final: bool) -> None:  # noqa: ARG001 (what is broken)
+        await _fail(self, run_id, run, "", final=final)
+
+    patch.setattr(MemoryState, "fail", fail)
+
+
+def memory_failed_is_materialized(patch: Patch) -> None:
+    """A failure takes the token of its asset partitions, and they go on as materialized."""
+
+    def fail_partitions(self: MemoryState, tables: Tables, run: NewRun) -> None:
+        _fail_partitions(self, tables, run)
+        tables.partitions |= {key: replace(row, status="materialized") for key, row in tables.partitions.items()}
+
+    patch.setattr(MemoryState, "_fail_partitions", fail_partitions)
+
+
 def memory_completes_again(patch: Patch) -> None:
     """A run without change that is completed once more is refused."""
 
@@ -103,6 +124,8 @@ KILLERS = {
     memory_ended_run_commits: STATES + "a_run_that_has_ended_writes_nothing",
     memory_rows_without_state: LAKES + "a_refused_commit_leaves_nothing_and_keeps_what_was_staged",
     memory_lost_is_not_done: LAKES + "a_lost_answer_is_told_by_the_verdict_and_the_rows_are_there_once",
+    memory_fails_without_a_word: STATES + "a_failure_without_a_retry_takes_the_token_of_its_asset_partitions",
+    memory_failed_is_materialized: STATES + "a_failure_without_a_retry_takes_the_token_of_its_asset_partitions",
     memory_completes_again: STATES + "a_run_without_change_moves_its_position_and_tells_nobody",
     memory_pages_of_events: QUEUES + "what_is_published_comes_in_pages_and_holds_to_the_schema",
 }
