@@ -15,7 +15,7 @@ from tests.parts.furnished import LAKES, furnished
 @contextmanager
 def opened(url: str, folder: Path) -> Iterator[Bench]:
     lakes = {name: LakeSettings(str(folder / name)) for name in LAKES}
-    lake = DuckLake(postgres_url=url, lakes=lakes, memory_limit_bytes=400_000_000, threads=2)
+    lake = DuckLake(postgres_url=url, lakes=lakes, memory_limit_bytes=400_000_000, threads=1)
     try:
         yield Bench(lake, url)
     finally:
