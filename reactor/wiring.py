@@ -164,17 +164,22 @@ KERNELS: Final = ("reactor.lake.decoding.scanner", "reactor.lake.decoding.digits
 """The modules of machine code that a service with streams needs (`reactor.compiled`)."""
 
 
+def new_holder() -> str:
+    """A name for leases that nobody else has."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+
+
 @asynccontextmanager
 async def opened_service(
     project: Project, *, tags: Collection[str] = (), streams: bool = True, only: Collection[str] = (), instead: Instead = Instead(),
-    telemetry: Telemetry | None = None,
+    telemetry: Telemetry | None = None, holder: str = "",
 ) -> AsyncIterator[Service]:
     """A service that is ready to `run`, and is closed afterwards.
 
     `streams` False: neither topics, outbox nor publishers, for a process that only carries out what was asked for by hand. `only`: these
-    scripts. `telemetry`: whose metrics are counted on. Raises `Outage`, `UsageError`, `StateForbids`.
+    scripts. `telemetry`: whose metrics are counted on. `holder`: who it is, of `new_holder`, if that holds a lease already. Raises `Outage`, `UsageError`, `StateForbids`.
     """
-    holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+    holder = holder or new_holder()
     async with opened_state(project, holder) as state:
         lake = await to_thread.run_sync(duck_lake, project, state_url(project))
         parts = Parts(project, state, instead.lake(lake), instead, holder, WallClock(), telemetry or Telemetry(__version__))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import anyio
@@ -31,7 +30,7 @@ from reactor.project import Opened, Project
 from reactor.state import PostgresState
 from reactor.state.listing import RunRecord
 from reactor.telemetry import start_logging
-from reactor.wiring import inbox_lease, opened_service, opened_state
+from reactor.wiring import inbox_lease, new_holder, opened_service, opened_state
 
 app = verbs()
 
@@ -39,7 +38,8 @@ POLL_SECONDS = 0.1
 TAKEN_OVER_SECONDS = 1.0
 """Between two looks whether the replica that was to carry it out is gone."""
 SAY_SECONDS = 10.0
-PROBE_SECONDS = 5.0
+CARRY_SECONDS = 15.0
+"""How long the lease is kept for the service of this process: until that renews it itself, no replica takes a request that it may not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +109,12 @@ def arguments_of(pairs: Sequence[str]) -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """From the request to its outcome."""
+    """From the request to its outcome. `holder`: of the lease, if this process carries the request out."""
 
     call: Call
     opened: Opened
     request: Request
+    holder: str = field(default_factory=new_holder)
 
     async def run(self, *, wait: bool) -> Mapping[str, Json] | str:
         """The outcome; without waiting, the event id that its runs will name."""
@@ -127,6 +128,7 @@ class Asking:
                 arguments=r.arguments)
             if not wait:
                 if not served:
+                    await state.release(self._lease, self.holder)
                     self.call.note("no replica is running: it is carried out when the next one starts")
                 return event_id
             async with AsyncExitStack() as stack:
@@ -134,7 +136,7 @@ class Asking:
                     self.call.note("a running replica carries it out")
                 else:
                     await self._carry_out(stack)
-                record = await self._outcome(state, stack, offset, event_id, served=served)
+                record, served = await self._outcome(state, stack, offset, event_id, served=served)
             return await self._result(state, record, by_replica=served)
 
     @property
@@ -158,10 +160,8 @@ class Asking:
                                hint="--replace-slice deletes and inserts in one commit")
 
     async def _is_served(self, state: PostgresState) -> bool:
-        """Whether a replica reads requests for this script. Raises `StateForbids` if one does, but does not know the script."""
-        lease, me = inbox_lease(self.request.script.header.tag or ""), f"run:{secrets.token_hex(8)}"
-        if await state.lease(lease, me, PROBE_SECONDS):
-            await state.release(lease, me)
+        """Whether a replica reads requests for this script; if none does, the lease is ours. Raises `StateForbids` if one does, but does not know the script."""
+        if await state.lease(self._lease, self.holder, CARRY_SECONDS):
             return False
         if self._key not in await state.load([self._key]):
             raise StateForbids(f"a replica is running, and does not know {self.request.script.path}",
@@ -169,12 +169,16 @@ class Asking:
         return True
 
     @property
+    def _lease(self) -> str:
+        return inbox_lease(self.request.script.header.tag or "")
+
+    @property
     def _key(self) -> PositionKey:
         return PositionKey(Consumer(self.request.script.consumer), inbox_of(self.project.settings.workspace))
 
     async def _carry_out(self, stack: AsyncExitStack) -> None:
         """A service in this process that does what is asked of this script, and nothing else, until `stack` is left."""
-        service = await stack.enter_async_context(opened_service(self.project, streams=False, only=[self.request.script.path]))
+        service = await stack.enter_async_context(opened_service(self.project, streams=False, only=[self.request.script.path], holder=self.holder))
         tasks = await stack.enter_async_context(anyio.create_task_group())
         tasks.start_soon(service.run)
 
@@ -186,14 +190,14 @@ class Asking:
 
         stack.push(end)
 
-    async def _outcome(self, state: PostgresState, stack: AsyncExitStack, offset: int, event_id: str, *, served: bool) -> RunRecord:
-        """The run that answers the request, once it has ended."""
+    async def _outcome(self, state: PostgresState, stack: AsyncExitStack, offset: int, event_id: str, *, served: bool) -> tuple[RunRecord, bool]:
+        """The run that answers the request, once it has ended, and whether a replica has carried it out."""
         began_at = said_at = looked_at = time.monotonic()
         while True:
             runs = await state.runs_of_request(event_id)
             ended = [run for run in runs if run.state in {"completed", "failed"}]
             if ended and (record := await state.run(RunId(ended[-1].run_id))) is not None:
-                return record
+                return record, served
             if runs and runs[-1].state == "aborted" and await self._passed(state, offset):
                 raise StateForbids(f"run {runs[-1].run_id} was aborted: {runs[-1].error or 'by hand'}", hint="reactor runs list shows what came of it")
             now = time.monotonic()

@@ -71,7 +71,7 @@ def reactor(capsys: pytest.CaptureFixture[str]) -> Iterator[Reactor]:
 
 def project_at(folder: Path, url: str | None, files: Mapping[str, str], more: Sequence[str] = ()) -> Path:
     """A project with these scripts; `url`: of its database, None: the embedded one. `more`: lines of its settings."""
-    state = [] if url is None else ["[state]", f'url = "{url}"']
+    state = [] if url is None else ["[state]", f'url = "{url}"', "[resources]", "threads = 1"]
     folder.mkdir(exist_ok=True)
     (folder / "reactor.toml").write_text("\n".join([*state, "[kafka.main]", 'bootstrap_servers = "127.0.0.1:1"', *more, ""]))
     for path, text in files.items():

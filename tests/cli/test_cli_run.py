@@ -3,7 +3,8 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -14,8 +15,10 @@ import pytest
 
 from reactor.errors import UsageError
 from reactor.opening import opened_state
-from reactor.project import open_project
+from reactor.project import Project, open_project
+from reactor.runtime.service import Service
 from reactor.state.listing import RunRecord
+from reactor.wiring import inbox_lease, opened_service
 from tests.cli.conftest import DAILY, FAILING, KEYED, LANDED, NUMBERS, PROGRAM, READS_BATCH, REFUSED, WAITING, Reactor, project_at
 
 Online = Callable[[Mapping[str, str]], Path]
@@ -188,6 +191,22 @@ def test_without_waiting_it_stays_in_the_inbox(reactor: Reactor) -> None:
     assert reactor("runs", "list", "--json").data["items"] == []
     result(reactor("run", "numbers.sql", "--json"))
     assert len(reactor("runs", "list", "--json").data["items"]) == 1, "both requests of one slice are one run"
+
+
+def test_a_replica_that_starts_meanwhile_does_not_take_what_this_process_carries_out(folder: Path, reactor: Reactor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may not know the script, and nobody would carry it out."""
+    taken = list[bool]()
+
+    @asynccontextmanager
+    async def raced(project: Project, **how: Any) -> AsyncIterator[Service]:
+        async with opened_state(project) as state:
+            taken.append(await state.lease(inbox_lease(""), "a replica", 1.0))
+        async with opened_service(project, **how) as service:
+            yield service
+
+    monkeypatch.setattr(sys.modules["reactor.cli.run"], "opened_service", raced)
+    said = reactor("run", "numbers.sql", "--json", "--project", folder)
+    assert (said.exit_code, said.data["by_replica"], taken) == (0, False, [False])
 
 
 def test_the_embedded_database_is_started_for_the_time_of_a_verb(reactor: Reactor, tmp_path: Path) -> None:

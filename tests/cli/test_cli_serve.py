@@ -18,10 +18,12 @@ import psutil
 from reactor.embedded import EmbeddedParts, running
 from reactor.embedded.folder import free_port
 from tests.cli.conftest import NUMBERS, REFUSED, WAITING, Reactor, project_at
+from tests.parts.postgres import value
 from tests.parts.waiting import wait_until
 
 PROGRAM = "# on ducklake://main/numbers\ndef main(trigger):\n    open('fired.txt', 'a').write(trigger['reason'] + '\\n')\n"
 TYPO = "# on ducklake://main/elsewhere\n# retyr 5\n"
+HOLDER = "SELECT holder FROM reactor.lease WHERE name = 'inbox:' AND expires_at > clock_timestamp()"
 Online = Callable[[Mapping[str, str]], Path]
 
 
@@ -78,7 +80,7 @@ class Process:
         return self.process.wait(seconds)
 
 
-def test_a_replica_starts_serves_and_stops_in_order(online: Online, reactor: Reactor) -> None:
+def test_a_replica_starts_serves_and_stops_in_order(online: Online, reactor: Reactor, database: str) -> None:
     """It carries out what is asked of it, what that fires too, and after SIGKILL a new one goes on where it stood."""
     folder = online({"numbers.sql": NUMBERS, "tell.py": PROGRAM, "waiting.sql": WAITING, "refused.sql": REFUSED, "typo.py": TYPO})
     with Process(folder, ["serve"]) as served:
@@ -90,10 +92,12 @@ def test_a_replica_starts_serves_and_stops_in_order(online: Online, reactor: Rea
         ran = reactor("run", "numbers.sql", "--json", "--project", folder)
         assert (ran.exit_code, ran.data["by_replica"], ran.data["changed"]) == (0, True, True)
         wait_until((folder / "fired.txt").exists, "the program was fired")
+        killed = value(database, HOLDER)
         assert served.ends(signal.SIGKILL) == -signal.SIGKILL
     (folder / "numbers.sql").write_text(NUMBERS.replace("range(10)", "range(11)"))
     with Process(folder, ["serve"]) as served:
         served.wait_for("service_ready")
+        wait_until(lambda: value(database, HOLDER) not in {killed, None}, "the lease of the killed one has run out, and the new one has it")
         again = reactor("run", "numbers.sql", "--json", "--project", folder)
         assert (again.exit_code, again.data["rows_inserted"], again.data["by_replica"]) == (0, 11, True)
         wait_until(lambda: (folder / "fired.txt").read_text() == "asset\nasset\n", "the program was fired once more")
