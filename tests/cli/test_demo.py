@@ -147,6 +147,7 @@ def test_a_session_a_killed_one_and_one_that_goes_on_with_the_same_lake(project:
     assert "fired by snapshot" in (project / ".reactor/demo/notify.txt").read_text()
 
 
+@pytest.mark.long
 def test_a_serve_that_is_killed_ends_the_demo_with_its_last_lines(project: Path) -> None:
     with started(project) as process:
         (serve,) = [child for child in psutil.Process(process.pid).children() if "serve" in child.cmdline()]

@@ -12,6 +12,7 @@ from reactor.errors import ReactorError
 from tests.cases.files import read_kinds
 from tests.lake.driving import DAILY, Bench, Ran, managed
 
+pytestmark = pytest.mark.long  # the same cases go through the whole product in tests/cases
 KINDS = {kind.name: kind for kind in read_kinds(Path(__file__).parents[1] / "cases")}
 Case = dict[str, Any]
 

@@ -63,6 +63,7 @@ def shared(module_bench: Bench) -> Bench:
     return module_bench
 
 
+@pytest.mark.long  # the same cases go through the whole product in tests/cases
 @pytest.mark.parametrize("case", [pytest.param(case, id=str(case["id"])) for case in PAYLOAD.cases])
 def test_payload(shared: Bench, case: Case) -> None:
     bench = shared
