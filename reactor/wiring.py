@@ -177,7 +177,8 @@ async def opened_service(
     """A service that is ready to `run`, and is closed afterwards.
 
     `streams` False: neither topics, outbox nor publishers, for a process that only carries out what was asked for by hand. `only`: these
-    scripts. `telemetry`: whose metrics are counted on. `holder`: who it is, of `new_holder`, if that holds a lease already. Raises `Outage`, `UsageError`, `StateForbids`.
+    scripts. `telemetry`: whose metrics are counted on. `holder`: of `new_holder`, if that holds a lease already. Raises `Outage`, `UsageError`,
+    `StateForbids`.
     """
     holder = holder or new_holder()
     async with opened_state(project, holder) as state:

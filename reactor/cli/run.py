@@ -27,6 +27,7 @@ from reactor.domain.scripts import Script
 from reactor.domain.spans import WHOLE, Consumer, PositionKey, inbox_of
 from reactor.errors import RunFailed, StateForbids, UsageError, headline_of
 from reactor.project import Opened, Project
+from reactor.runtime.queues import LEASE_SECONDS
 from reactor.state import PostgresState
 from reactor.state.listing import RunRecord
 from reactor.telemetry import start_logging
@@ -38,8 +39,6 @@ POLL_SECONDS = 0.1
 TAKEN_OVER_SECONDS = 1.0
 """Between two looks whether the replica that was to carry it out is gone."""
 SAY_SECONDS = 10.0
-CARRY_SECONDS = 15.0
-"""How long the lease is kept for the service of this process: until that renews it itself, no replica takes a request that it may not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +121,14 @@ class Asking:
             await self._refuse_paused(state)
             await self._refuse_materialized(state)
             served = await self._is_served(state)
+            if not served and not wait:
+                await state.release(self._lease, self.holder)
             r = self.request
             offset, event_id = await state.request_run(
                 script=r.script.path, partition=r.partition, actor=actor(), cascade=r.cascade, replace_slice=r.replace_slice,
                 arguments=r.arguments)
             if not wait:
                 if not served:
-                    await state.release(self._lease, self.holder)
                     self.call.note("no replica is running: it is carried out when the next one starts")
                 return event_id
             async with AsyncExitStack() as stack:
@@ -160,8 +160,11 @@ class Asking:
                                hint="--replace-slice deletes and inserts in one commit")
 
     async def _is_served(self, state: PostgresState) -> bool:
-        """Whether a replica reads requests for this script; if none does, the lease is ours. Raises `StateForbids` if one does, but does not know the script."""
-        if await state.lease(self._lease, self.holder, CARRY_SECONDS):
+        """Whether a replica reads requests for this script. Raises `StateForbids` if one does, but does not know the script.
+
+        If none does, the lease is ours, for the service that this process opens next: a replica that starts meanwhile may not know the script.
+        """
+        if await state.lease(self._lease, self.holder, LEASE_SECONDS):
             return False
         if self._key not in await state.load([self._key]):
             raise StateForbids(f"a replica is running, and does not know {self.request.script.path}",

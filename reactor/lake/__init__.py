@@ -11,9 +11,9 @@ States of a staged run: staged → written (a transaction is open) → committin
 often as commits are refused. It is *stale* if its instance was given up or the table got other columns, and is then staged again. Everything
 before `write` happens in transactions of its own, without a lock; staged rows are temp tables of one cursor and survive ROLLBACK.
 
-One instance with its extensions (`extensions`, which says whose signatures are believed), one ATTACH per lake and name, one cursor per run (`session`). A run that makes or drops a
-table has an instance to itself (`stage` says why). An instance is given up, never repaired: after an INTERNAL error, a restored database, or a
-COMMIT that did not come back.
+One instance with its extensions (`extensions`, which says whose signatures are believed), one ATTACH per lake and name, one cursor per run
+(`session`). A run that makes or drops a table has an instance to itself (`stage` says why). An instance is given up, never repaired: after an
+INTERNAL error, a restored database, or a COMMIT that did not come back.
 
 Failure handling.
 
