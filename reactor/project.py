@@ -83,14 +83,15 @@ class Opened:
 def path_in(folder: Path, name: str) -> str:
     """The path below the project's folder that a name means: one below that folder, or else below the current one."""
     for at in (folder / name, Path(name)):
-        path = _absolute(at)
-        if path.is_relative_to(_absolute(folder)) and (at.exists() or at == Path(name)):
-            return path.relative_to(_absolute(folder)).as_posix()
+        path = absolute(at)
+        if path.is_relative_to(absolute(folder)) and (at.exists() or at == Path(name)):
+            return path.relative_to(absolute(folder)).as_posix()
     return name
 
 
-def _absolute(path: Path) -> Path:
-    return Path(os.path.abspath(path))  # noqa: PTH100 - `Path.absolute` keeps `..`, and `resolve` follows links
+def absolute(path: Path) -> Path:
+    """From the root, without `..`; links stay."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - `Path.absolute` keeps `..`
 
 
 def open_project(
@@ -100,7 +101,7 @@ def open_project(
 
     Raises `SettingsError`; `UsageError` for a file that cannot be read, or too many of them.
     """
-    folder = _absolute(folder)
+    folder = absolute(folder)
     loaded = load(folder, flags=flags, environ=environ, profile=profile)
     warnings = list(loaded.warnings)
     files = {**_read(folder, names_of(loaded.settings), _lake_folders(loaded.settings), warnings), **(instead or {})}

@@ -8,7 +8,7 @@ import inspect
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,12 +83,23 @@ class Call:
     @property
     def folder(self) -> Path:
         """The project: as told, else the nearest folder from here up that has settings, else the current one."""
-        from reactor.project import SETTINGS_FILE  # noqa: PLC0415 - a list of verbs needs neither projects nor settings
+        return self.folder_of([])
+
+    def folder_of(self, paths: Sequence[Path]) -> Path:
+        """The project of these paths: as told, else the nearest folder from them up, or from here, that has settings, else the current one.
+
+        Raises `UsageError` if they lie in more than one.
+        """
+        from reactor.project import SETTINGS_FILE, absolute  # noqa: PLC0415 - a list of verbs needs neither projects nor settings
 
         if self.flags.project is not None:
             return self.flags.project
         here = Path.cwd()
-        return next((folder for folder in (here, *here.parents) if (folder / SETTINGS_FILE).is_file()), here)
+        upwards = [[at, *at.parents, here, *here.parents] for at in map(absolute, paths or [here])]
+        found = sorted({next((folder for folder in folders if (folder / SETTINGS_FILE).is_file()), here) for folders in upwards})
+        if len(found) > 1:
+            raise UsageError(f"these paths lie in more than one project: {', '.join(map(str, found))}", hint="name those of one project at a time")
+        return found[0]
 
     def open(self, instead: dict[str, bytes] | None = None, folder: Path | None = None) -> Opened:
         """Read the project within the time limit; what is worth a warning is said, and which folder is taken for one that has no settings."""

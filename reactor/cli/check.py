@@ -28,7 +28,7 @@ COLORS: Mapping[Severity, str] = {"error": "red", "warning": "yellow", "note": "
 @verb
 def check(
     call: Call,
-    paths: Annotated[list[Path] | None, typer.Argument(help="Say only what concerns these files and folders.")] = None,
+    paths: Annotated[list[Path] | None, typer.Argument(help="Say only what concerns these files and folders; of the project they lie in.")] = None,
     stdin: Annotated[bool, typer.Option("--stdin", help="Read the text of one file from stdin: --file names it.")] = False,
     file: Annotated[str | None, typer.Option("--file", metavar="NAME", help="Which file stdin stands for.")] = None,
     online: Annotated[bool, typer.Option("--online", help="Also ask the lakes whether each SELECT fits, and the clusters for the topics.")] = False,
@@ -42,10 +42,11 @@ def check(
     if stdin != (file is not None):
         raise UsageError("--stdin and --file belong together", hint="reactor check --stdin --file raw/orders.sql < orders.sql")
     if file is not None:
-        name = path_in(call.folder, file)
-        opened, wanted = call.open(instead={name: sys.stdin.buffer.read(SCRIPT_BYTES_MAX + 1)}), [name]
+        folder = call.folder_of([Path(file)])
+        name = path_in(folder, file)
+        opened, wanted = call.open(instead={name: sys.stdin.buffer.read(SCRIPT_BYTES_MAX + 1)}, folder=folder), [name]
     else:
-        opened = call.open()
+        opened = call.open(folder=call.folder_of(paths or []))
         wanted = [_known(opened, str(path)) for path in paths or ()]
     judged = [*opened.checked.diagnostics, *(_online(call, opened) if online else ())]
     found = [d for d in judged if not wanted or _below(d.file, wanted)]
@@ -68,7 +69,7 @@ def _known(opened: Opened, name: str) -> str:
     """The path of a file or folder in the project; `.` is all of it."""
     path = path_in(opened.project.folder, name)
     if path != "." and not any(_below(file, [path]) for file in opened.files):
-        raise UsageError(f"{name}: there is no script in {opened.project.folder} by this name", hint="paths are those below the project's folder")
+        raise UsageError(f"{name}: there is no script in {opened.project.folder} by this name", hint="paths are those below the project's folder; --project FOLDER names another")
     return path
 
 

@@ -59,6 +59,28 @@ def test_paths_say_what_is_wanted_and_nothing_else(reactor: Reactor, offline: Of
     assert (unknown.exit_code, "mart" in unknown.err) == (2, True)
 
 
+def test_a_path_is_judged_as_part_of_the_project_that_it_lies_in(reactor: Reactor, offline: Offline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = offline({"raw/a.sql": REFUSED, "marts/b.sql": NUMBERS})
+    other = project_at(tmp_path / "other", None, {"c.sql": REFUSED})
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for here, path in ((folder.parent, folder.name), (folder.parent, f"{folder.name}/raw/a.sql"), (outside, str(folder)), (other, str(folder))):
+        monkeypatch.chdir(here)
+        said = reactor("check", path)
+        assert (said.exit_code, said.out.splitlines()) == (2, reactor("check", "--project", folder).out.splitlines()), (here, path)
+        assert "is taken as the project" not in said.err
+    assert reactor("check", folder / "marts").exit_code == 0
+    several = reactor("check", folder, other)
+    assert (several.exit_code, "more than one project" in several.err) == (2, True)
+    monkeypatch.chdir(folder / "raw")
+    assert reactor("check", "marts/b.sql").exit_code == 0, "as the project names it, from anywhere within"
+
+
+def test_the_demo_s_scripts_have_no_fault(reactor: Reactor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parents[2])
+    assert reactor("check", "examples/orders", "--fail-on", "warn").exit_code == 0
+
+
 def test_a_text_from_stdin_stands_for_its_file(reactor: Reactor, offline: Offline, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = offline({"a.sql": NUMBERS, "b.sql": REFUSED})
     monkeypatch.chdir(folder)
