@@ -115,6 +115,11 @@ class BatchFetch:
     batches: Sequence[memoryview]
     aborted: Sequence[tuple[int, int]] = ()
 
+    @property
+    def size_bytes(self) -> int:
+        """As they came."""
+        return sum(map(len, self.batches))
+
     def tables(self) -> Iterator[tuple[int, pa.Table]]:
         """Batches are put together up to a span's size."""
         group: list[tuple[BatchHeader, bytes | memoryview]] = []

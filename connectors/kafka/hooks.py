@@ -56,6 +56,12 @@ def replace_records(consumer: AIOKafkaConsumer, message_set: type, partition_rec
     setattr(consumer._fetcher, "_proc_fetch_request", MethodType(fetch, consumer._fetcher))  # noqa: B010 - mypy refuses the assignment
 
 
+def set_fetch(consumer: AIOKafkaConsumer, bytes_min: int, wait_seconds: float) -> None:
+    """From its next fetch on a broker answers a consumer, if that is started, when it has so many bytes or has waited so long."""
+    if (fetcher := consumer._fetcher) is not None:
+        fetcher._fetch_min_bytes, fetcher._fetch_max_wait_ms = bytes_min, int(wait_seconds * 1000)
+
+
 def asked_to_stop() -> bool:
     """Whether somebody has cancelled the task that asks. False while it is hit by the cancellation of something that it waits for."""
     task = asyncio.current_task()

@@ -22,6 +22,11 @@ class PlainFetch:
     hi: int
     records: Sequence[ConsumerRecord[bytes, bytes]]
 
+    @property
+    def size_bytes(self) -> int:
+        """Of keys and values."""
+        return sum(max(0, record.serialized_key_size) + max(0, record.serialized_value_size) for record in self.records)
+
     def tables(self) -> Iterator[tuple[int, pa.Table]]:
         """One table."""
         yield self.hi, table(self.records)

@@ -26,6 +26,10 @@ PARTITION_FETCH_BYTES_MAX = 4 * 1024 * 1024
 """And of one partition; a record batch that is larger comes alone."""
 FETCH_WAIT_SECONDS = 0.5
 """How long a broker holds back the answer to a fetch while there is nothing to say."""
+GATHER_SECONDS, GATHER_BYTES = 0.025, 1024 * 1024
+"""While records come, a broker gathers them for so long, or until there are so many, before it answers: a span costs as much as 500 records."""
+INLINE_BYTES_MAX = 65_536
+"""What a fetch up to this size brought is decoded where it is: to hand it to a thread takes longer, and keeps the loop as busy."""
 ANSWER_SECONDS_MAX = 60.0
 """How long a group may take to assign (a rebalance has 30 s) before the consumer connects anew."""
 METADATA_SECONDS = 15.0
@@ -126,10 +130,18 @@ class SpanReader:
             return ()  # assigned a moment ago and not started yet: the group's own offset means nothing to us
         except Exception as error:  # where aiokafka decodes, each codec and its own walk have errors of their own
             raise self._connection.failure(error) from error
+        self._gather(bool(got))
         self._starts_when_fetched = dict(self._starts)
         if self._columns:
             return [(partition, fetch) for partition, fetches in got.items() for fetch in fetches]
         return [(partition, fetch) for partition, lo in self.next.items() if (fetch := await self._moved(partition, lo, got)) is not None]
+
+    def _gather(self, comes: bool) -> None:
+        """The first record after a silence is told of at once."""
+        if comes:
+            hooks.set_fetch(self.consumer, GATHER_BYTES, GATHER_SECONDS)
+        else:
+            hooks.set_fetch(self.consumer, 1, FETCH_WAIT_SECONDS)
 
     async def _moved(
         self, partition: TopicPartition, lo: int, got: Mapping[TopicPartition, Sequence[ConsumerRecord[bytes, bytes]]]
@@ -148,7 +160,8 @@ class SpanReader:
         """
         lo, tables = fetched.lo, fetched.tables()
         while lo < fetched.hi and self._stands_at(partition, lo):
-            hi, decoded = await asyncio.to_thread(self._decoded, partition, tables)
+            inline = fetched.size_bytes <= INLINE_BYTES_MAX
+            hi, decoded = self._decoded(partition, tables) if inline else await asyncio.to_thread(self._decoded, partition, tables)
             for part_lo, part_hi, table in cut(lo, hi, decoded, size_bytes_max) if hi > lo else ():
                 if not self._stands_at(partition, part_lo):
                     return  # stopped, or started again, while we decoded

@@ -33,6 +33,11 @@ class Fetched(Protocol):
         """Next offset."""
         ...
 
+    @property
+    def size_bytes(self) -> int:
+        """As it came, compressed maybe."""
+        ...
+
     def tables(self) -> Iterator[tuple[int, pa.Table]]:
         """(next offset, records below it) in order; the last next offset is `hi`. Blocking: one step decodes at most a span's worth.
 

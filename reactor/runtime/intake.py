@@ -28,6 +28,8 @@ from reactor.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
+INLINE_BYTES_MAX = 65_536
+"""A span up to this size is split where it is: to hand it to a thread takes longer, and keeps the loop as busy."""
 REVOKE_SECONDS = 10.0
 """How long running runs may hold what is being revoked; then their token decides."""
 
@@ -119,8 +121,10 @@ class SourceIntake:
     async def split(self, feed: Feed, raw: RawSpan) -> Span:
         """The span, with a piece for every routing that somebody of this feed reads by."""
         self.telemetry.source_events.labels(raw.source_partition.source).inc(raw.records.num_rows)
-        routings = await self.loop.ask(lambda engine, _: {ledger.routing for _, ledger in engine.feeds.ledgers(feed)})
-        return await to_thread.run_sync(partial(self.splitter.split, raw, [Routing.parse(r) for r in routings], self._arrived_at(raw)))
+        routings = [Routing.parse(r) for r in self.loop.look(lambda engine: {ledger.routing for _, ledger in engine.feeds.ledgers(feed)})]
+        if raw.size_bytes <= INLINE_BYTES_MAX:
+            return self.splitter.split(raw, routings, self._arrived_at(raw))
+        return await to_thread.run_sync(partial(self.splitter.split, raw, routings, self._arrived_at(raw)))
 
     async def positions(self, partition: SourcePartition, bounds: LogBounds, consumers: Mapping[Consumer, str]) -> Mapping[Consumer, Position]:
         """Stored positions of these consumers (with the routing that new ones begin by); who is halted is missing."""

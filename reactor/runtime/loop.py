@@ -66,6 +66,12 @@ class Loop:
         self.tell(turn)
         return await answer
 
+    def look(self, at: Callable[[Engine], T]) -> T:
+        """What the engine says as it stands, for who cannot wait for a turn; what was told and not yet turned is not seen. Raises `LoopEnded`."""
+        if self._ended:
+            raise LoopEnded
+        return at(self._engine)
+
     async def until(self, condition: Callable[[Engine], bool]) -> None:
         """Wait for a turn after which this holds. Raises `LoopEnded`."""
         reached: asyncio.Future[None] = self._future()

@@ -109,6 +109,18 @@ async def test_whoever_waits_for_an_engine_is_told_when_it_ends() -> None:
         await loop.ask(lambda _engine, _now: None)
 
 
+async def test_a_look_sees_the_engine_as_the_last_turn_has_left_it() -> None:
+    engine = Noting()
+    loop = Loop(engine, ManualClock())
+    loop.tell(call("told"))
+    assert loop.look(lambda _: list(engine.said)) == []
+    loop.turn()
+    assert loop.look(lambda _: list(engine.said)) == [("call", "told"), ("tick", 1_000.0)]
+    loop._ended = True
+    with pytest.raises(LoopEnded):
+        loop.look(lambda engine: engine.draining)
+
+
 async def test_a_task_that_asks_an_ended_loop_ends_with_it() -> None:
     """A stop must not fail because somebody came back from a thread a moment too late to be cancelled."""
     loop = Loop(Noting(), ManualClock())

@@ -1,18 +1,21 @@
 """Settings of a cluster, errors at the border, and the hooks into aiokafka."""
 
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from aiokafka import errors as kafka
 from aiokafka.client import AIOKafkaClient
 from aiokafka.structs import TopicPartition
 
-from connectors.kafka import hooks, reader
+from connectors.kafka import columns, hooks, reader
 from connectors.kafka.client import KafkaConnection
 from connectors.kafka.columns import BatchFetch
-from connectors.kafka.reader import SpanReader
+from connectors.kafka.reader import INLINE_BYTES_MAX, SpanReader
 from reactor.domain.spans import SourcePartition
 from reactor.errors import Outage, UsageError
 from reactor.ports import RawSpan
@@ -91,6 +94,30 @@ async def test_a_damaged_batch_is_an_outage_that_says_where() -> None:
     with pytest.raises(Outage, match=r"kafka://main/orders/0 from offset 7 on: .* checksum"):
         await spans.hand_over(partition, BatchFetch(7, 8, [memoryview(bytes(data))]), take)
     await spans.close()
+
+
+@pytest.mark.parametrize(("size_bytes", "here"), [(1000, True), (INLINE_BYTES_MAX, False)])
+async def test_what_is_small_is_decoded_where_it_is(size_bytes: int, here: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+
+    plain = columns.table
+
+    def table(*given: Any) -> pa.Table:
+        threads.append(threading.get_ident())
+        return plain(*given)
+
+    monkeypatch.setattr(columns, "table", table)
+    spans, partition, taken = SpanReader(CONNECTION, columns=True), TopicPartition("orders", 0), list[RawSpan]()
+    spans.next[partition] = 7
+
+    async def take(_: TopicPartition, span: RawSpan) -> bool:
+        taken.append(span)
+        return True
+
+    await spans.hand_over(partition, BatchFetch(7, 8, [memoryview(Batch(7, [Record(0, b"v" * size_bytes)], 8).encoded())]), take)
+    await spans.close()
+    assert [len(value) for span in taken for value in span.records["value"].to_pylist()] == [size_bytes]
+    assert (threads == [threading.get_ident()]) == here
 
 
 @pytest.fixture

@@ -2,11 +2,14 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
+from aiokafka.consumer import fetcher
+from aiokafka.protocol.fetch import FetchRequest
 
-from connectors.kafka.reader import SpanReader
+from connectors.kafka.reader import FETCH_WAIT_SECONDS, GATHER_BYTES, GATHER_SECONDS, SpanReader
 from connectors.kafka.spans import Fetched
 from reactor.ports import RawSpan
 from tests.connectors.kafka.lab import Lab
@@ -96,3 +99,31 @@ async def test_what_was_offered_while_it_was_started_again_is_read_again(lab: La
         await taker.hand_over(await first_fetch(reader))
         assert reader.next[partition] == 0
         await taker.until_at(10)
+
+
+async def test_a_broker_gathers_only_while_records_come(lab: Lab, monkeypatch: pytest.MonkeyPatch, *, columns: bool) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def request(wait_ms: int, bytes_min: int, *rest: Any, **named: Any) -> FetchRequest:
+        asked.append((wait_ms, bytes_min))
+        return FetchRequest(wait_ms, bytes_min, *rest, **named)
+
+    monkeypatch.setattr(fetcher, "FetchRequest", request)
+    async with opened(lab, columns=columns) as (reader, partition):
+        taker = Taker(reader, partition)
+        at_once, gathered = (int(FETCH_WAIT_SECONDS * 1000), 1), (int(GATHER_SECONDS * 1000), GATHER_BYTES)
+        await taker.until_at(10)
+        assert asked[0] == at_once
+        await until_asked(taker, asked, gathered, "while records come")
+        asked.clear()
+        await until_asked(taker, asked, at_once, "once they do not")
+        await lab.produce("orders", [b"b"])
+        await taker.until_at(11)
+
+
+async def until_asked(taker: Taker, asked: Sequence[tuple[int, int]], wanted: tuple[int, int], when: str) -> None:
+    async def found() -> bool:
+        await taker.hand_over(await taker.reader.fetch())
+        return wanted in asked
+
+    await until(found, f"it is asked for {wanted} {when}", 60.0)

@@ -1,8 +1,11 @@
-"""A position is loaded anew (a routing that was switched, a reset) while the shared reader reads on: what is split in between is read again."""
+"""A span is split by the routings of who reads it at that moment, where it is or in a thread; who comes later reads it again."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Collection
+from dataclasses import replace
 from typing import cast
 from uuid import UUID
 
@@ -10,10 +13,11 @@ import pytest
 
 from reactor.core.effects import Load, ReadRange
 from reactor.core.engine import Engine
-from reactor.domain.spans import Position, PositionKey, Token
+from reactor.domain.scripts import Routing
+from reactor.domain.spans import Position, PositionKey, Span, Token
 from reactor.lake.split import ArrowSplitter
-from reactor.ports import State
-from reactor.runtime.intake import SourceIntake, Starts
+from reactor.ports import RawSpan, State
+from reactor.runtime.intake import INLINE_BYTES_MAX, SourceIntake, Starts
 from reactor.runtime.loop import Loop
 from reactor.telemetry import Telemetry
 from tests.core.driver import Driver
@@ -36,7 +40,8 @@ def intake_of(engine: Engine) -> SourceIntake:
     return SourceIntake("", Loop(engine, Stopped()), state, ArrowSplitter(), Stopped(), cast("Starts", None), lambda _: None, Telemetry())
 
 
-async def test_it_is_read_again_by_whoever_is_there_by_then() -> None:
+async def test_a_position_that_is_loaded_anew_meanwhile_reads_it_again() -> None:
+    """As by a routing that was switched, or a reset, while the shared reader reads on."""
     driver = Driver([on_topic()])
     driver.assign(KAFKA)
     (lane,) = driver.engine.lanes.values()
@@ -53,3 +58,21 @@ async def test_it_is_read_again_by_whoever_is_there_by_then() -> None:
 
     assert [(e.lo, e.hi) for e in effects if isinstance(e, ReadRange)] == [(0, 2)]
     assert lane.ledgers[TOPIC].floor == 0
+
+
+@pytest.mark.parametrize(("size_bytes", "here"), [(INLINE_BYTES_MAX, True), (INLINE_BYTES_MAX + 1, False)])
+async def test_what_is_small_is_split_where_it_is(size_bytes: int, here: bool) -> None:
+    threads: list[int] = []
+
+    class Noting(ArrowSplitter):
+        def split(self, raw: RawSpan, routings: Collection[Routing], arrived_at: float) -> Span:
+            threads.append(threading.get_ident())
+            return super().split(raw, routings, arrived_at)
+
+    driver = Driver([on_topic()])
+    driver.assign(KAFKA)
+    intake = intake_of(driver.engine)
+    intake.splitter = Noting()
+    split = await intake.split(KAFKA, replace(raw_span([b"{}", b"{}"], 0, TOPIC), size_bytes=size_bytes))
+    assert [piece.rows for pieces in split.pieces.values() for piece in pieces.values()] == [2]
+    assert (threads == [threading.get_ident()]) == here
