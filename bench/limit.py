@@ -48,7 +48,7 @@ def main(postgres_url: str, folder: str, count: int) -> tuple[float, float]:
         payload.decode(cursor, batch, columns, [], "decoded", "rejects")
         cursor.execute(f"INSERT INTO {table} SELECT *, strftime(ordered_at, '%Y-%m-%d') FROM temp.decoded")
         payload.forget(cursor, "decoded")
-        cursor.execute("DROP TABLE temp.rejects")
+        cursor.execute("DROP TABLE IF EXISTS temp.rejects")
     took = time.perf_counter() - began_at, time.process_time() - began_cpu
     instance.release(cursor)
     instance.retire()

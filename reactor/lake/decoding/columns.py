@@ -1,7 +1,7 @@
 """The tokens of one declared column as an Arrow array that DuckDB casts to the declared type, and the rows that cannot have it.
 
-`read` decides all that depends on the text of a value; whether a number fits its type only the cast knows (`cast`, NULL where it does not
-fit). Inside nested types it is asked here, so that a nested array holds nothing that a cast refuses.
+`read` decides all that depends on the text of a value, and whether a number fits a type that 64 bits hold. Whether it fits another only the
+cast knows (`cast`, NULL where it does not fit); inside nested types it is asked here, so that a nested array holds nothing that a cast refuses.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from reactor.lake.decoding.numbers import plain
 from reactor.lake.decoding.reasons import Reasons
 from reactor.lake.decoding.scanner import Mask, number_kinds
 from reactor.lake.decoding.tokens import Tokens, children, members, one_array, texts
-from reactor.lake.decoding.types import Declared, held_in_64_bits
+from reactor.lake.decoding.types import Declared, declared, held_in_64_bits, least_and_most
 
 _DAY_MICROS = 86_400_000_000
 _UUID = "^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
@@ -41,15 +41,23 @@ class Column:
 
 def cast(name: str, type_: Declared) -> str:
     """SQL: the value of a column that `read` made; NULL where `bounded` and the type cannot hold it."""
-    if not bounded(type_):
-        return f"CAST({name} AS {type_.sql})"
+    return _tried(name, type_) if bounded(type_) else f"CAST({name} AS {type_.sql})"
+
+
+def _tried(name: str, type_: Declared) -> str:
     value = f"TRY_CAST({name} AS {type_.sql})"
     return f"CASE WHEN isfinite({value}) THEN {value} END" if type_.family == "real" else value
 
 
 def bounded(type_: Declared) -> bool:
     """Whether only the cast knows what the type can hold."""
-    return type_.family in ("integer", "decimal", "real")
+    return type_.family in ("integer", "decimal", "real") and held_in_64_bits(type_) is None
+
+
+def read_exactly(name: str) -> bool:
+    """Whether the array that is read for a type of this name holds its values as they are: the cast takes next to nothing, and cannot fail."""
+    type_ = declared(name)
+    return type_.family in ("boolean", "text", "date", "instant", "clock") or held_in_64_bits(type_) is not None
 
 
 def read(tokens: Tokens, type_: Declared, cursor: duckdb.DuckDBPyConnection) -> Column:
@@ -98,13 +106,19 @@ def _number(tokens: Tokens, type_: Declared, cursor: duckdb.DuckDBPyConnection) 
     reasons, others = np.zeros(len(done), np.uint8), np.flatnonzero(tokens.there & ~done)
     if len(others):
         values[others], done[others], reasons[others] = _numbers_by_text(tokens.taken(others), wide, scale, cursor)
+    if (limits := least_and_most(type_)) is not None:
+        beyond = done & ((values < limits[0]) | (values > limits[1]))
+        reasons[beyond] = why.OUT_OF_RANGE
+        done &= ~beyond
     return Column(_decimals(values, done, scale) if type_.family == "decimal" else pa.array(values, mask=~done), reasons)
 
 
 def _numbers_by_text(tokens: Tokens, wide: Declared, scale: int, cursor: duckdb.DuckDBPyConnection) -> tuple[npt.NDArray[Any], Mask, Reasons]:
     """(values times 10^scale, which are there, why others are not): what DuckDB makes of their texts."""
     column = _number_text(tokens, wide)
-    value = cast("c", wide) if wide.family != "decimal" else f"CAST(CAST({cast('c', wide)} AS DECIMAL(38,{scale})) * {10**scale} AS BIGINT)"
+    value = _tried("c", wide)
+    if wide.family == "decimal":
+        value = f"CAST(CAST({value} AS DECIMAL(38,{scale})) * {10**scale} AS BIGINT)"
     found = one_array(cursor.from_arrow(pa.table({"c": column.array})).project(f"{value} AS v").to_arrow_table()["v"])
     there: Mask = found.is_valid().to_numpy(zero_copy_only=False)
     beyond = column.array.is_valid().to_numpy(zero_copy_only=False) & ~there

@@ -24,7 +24,7 @@ from reactor.lake.decoding.tokens import Tokens, members, one_array, payloads
 from reactor.lake.decoding.types import Declared, declared
 from reactor.lake.statements.quoting import identifier, literal
 
-PIECE_BYTES = 8 * 1024 * 1024
+PIECE_BYTES = 2 * 1024 * 1024
 """Payloads that one thread reads at once; its own memory is some four times as much."""
 ROW_BYTES = 64
 """What a record weighs in a piece beyond its payload."""
@@ -32,17 +32,16 @@ ROW_BYTES = 64
 _READ = "_wm_read"
 _BOM = b"\xef\xbb\xbf"
 _WHOLE = BatchColumn("value", "JSON")
-REJECTED = '(_row BIGINT, reason VARCHAR, "column" VARCHAR)'
 
 
 def decode(
     cursor: duckdb.DuckDBPyConnection, raw: pa.Table | str, columns: Sequence[BatchColumn] | None, keep: Sequence[str], into: str, rejects: str,
 ) -> int:
-    """Decode records into a new TEMP view and a new TEMP table; each record is in exactly one of them. Returns how many are in the table.
+    """Decode records into a new TEMP view and, if some are rejected, a new TEMP table; each is in exactly one of them. Returns how many are rejected.
 
     `raw`, a table or the name of a relation that the cursor sees, has `_row` BIGINT (unique), `value` BLOB and the columns to `keep`.
     `into`, a view of memory that is held until `forget`: those, then the declared ones with their types; with `columns` None the payload itself,
-    `value` JSON: any JSON text, as it came (without a BOM). `rejects`, a table: `_row` BIGINT, `reason` VARCHAR (conventions 11), `column` VARCHAR
+    `value` JSON: any JSON text, as it came (without a BOM). `rejects`: `_row` BIGINT, `reason` VARCHAR (conventions 11), `column` VARCHAR
     (the declared column at fault, or NULL); a NULL `value` is rejected as `tombstone`. A cursor has one such view at a time. Raises ValueError
     for a type that `decodable` refuses, and `duckdb.Error`.
     """
@@ -52,10 +51,14 @@ def decode(
     cursor.register(_READ, found)
     try:
         cursor.execute(f"CREATE TEMP VIEW {identifier(into)} AS {plan.accepted()}")
-        (accepted,) = first_row(cursor, f"SELECT count(*) FROM temp.{identifier(into)}") or (0,)
-        rejected = int(table.num_rows - accepted)
-        beyond = rejected > int(np.count_nonzero(~np.isin(found["reason"], (why.FINE, why.OUT_OF_RANGE))))
-        cursor.execute(f"CREATE TEMP TABLE {identifier(rejects)} {f'AS {plan.rejected(beyond=beyond)}' if rejected else REJECTED}")
+        reasons = found["reason"].to_numpy()
+        rejected, beyond = int(np.count_nonzero(reasons != why.FINE)), False
+        if plan.bounded:
+            (accepted,) = first_row(cursor, f"SELECT count(*) FROM temp.{identifier(into)}") or (0,)
+            rejected = table.num_rows - accepted
+            beyond = rejected > int(np.count_nonzero(~np.isin(reasons, (why.FINE, why.OUT_OF_RANGE))))
+        if rejected:
+            cursor.execute(f"CREATE TEMP TABLE {identifier(rejects)} AS {plan.rejected(beyond=beyond)}")
     except duckdb.Error:
         cursor.unregister(_READ)
         raise
@@ -81,6 +84,11 @@ class _Plan:
     def of(cls, columns: Sequence[BatchColumn] | None, keep: Sequence[str]) -> _Plan:
         wanted = [_WHOLE] if columns is None else columns
         return cls([column.name for column in wanted], [declared(column.type) for column in wanted], list(keep), columns is None)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the view leaves out records that reading has accepted."""
+        return any(map(bounded, self.types))
 
     def read(self, cursor: duckdb.DuckDBPyConnection, records: pa.Table) -> pa.Table:
         """The records read as far as their texts tell."""

@@ -22,7 +22,9 @@ _FAMILIES: dict[str, Family] = {
     ),
 }
 _CAST_IN_SELECT = "declare VARCHAR and cast it in the SELECT"
-_SHORT_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
+_INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
+_UNSIGNED = {"UTINYINT": 8, "USMALLINT": 16, "UINTEGER": 32}
+"""Those that a signed integer of 64 bits holds, with their bits."""
 _REFUSED = {
     "blob": "JSON has no bytes: declare VARCHAR and decode it in the SELECT, for example with from_base64()",
     "array": "declare a list of any length instead, for example DOUBLE[]",
@@ -63,14 +65,33 @@ def declared(type_: str) -> Declared:
 @cache
 def held_in_64_bits(type_: Declared) -> tuple[Declared, int] | None:
     """The widest type of its kind whose values, times 10^scale, 64 bits hold, and the scale; None: its own values need more."""
-    if type_.sql in _SHORT_INTEGERS:
+    if type_.sql in _INTEGERS or type_.sql in _UNSIGNED:
         return Declared("BIGINT", "integer"), 0
     if type_.sql == "DOUBLE":
         return type_, 0
     if type_.family == "decimal":
-        width, scale = (int(number) for number in type_.sql.removeprefix("DECIMAL(").removesuffix(")").split(","))
+        width, scale = _digits(type_)
         return (Declared(f"DECIMAL({DIGITS_MAX},{scale})", "decimal"), scale) if width <= DIGITS_MAX else None
     return None
+
+
+@cache
+def least_and_most(type_: Declared) -> tuple[int, int] | None:
+    """The bounds of a type that `held_in_64_bits` gives, times 10^scale; None: its values are those that are held."""
+    if (bits := _INTEGERS.get(type_.sql)) is not None:
+        return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if bits < 64 else None
+    if (bits := _UNSIGNED.get(type_.sql)) is not None:
+        return 0, 2**bits - 1
+    if type_.family == "decimal":
+        width, _ = _digits(type_)
+        return (1 - 10**width, 10**width - 1) if width < DIGITS_MAX else None
+    return None
+
+
+def _digits(decimal: Declared) -> tuple[int, int]:
+    """All, and those behind the point."""
+    width, scale = decimal.sql.removeprefix("DECIMAL(").removesuffix(")").split(",")
+    return int(width), int(scale)
 
 
 def _opened(type_: DuckDBPyType) -> Declared:

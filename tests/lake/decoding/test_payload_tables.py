@@ -18,7 +18,7 @@ def tables(own: duckdb.DuckDBPyConnection) -> set[str]:
 
 def test_types_and_order_are_as_declared_behind_what_is_kept() -> None:
     text = 'b DECIMAL(12,2), a TIMESTAMPTZ, "c d" STRUCT(x HUGEINT, y JSON[])[], e MAP(VARCHAR, TIMESTAMP_NS), f UUID, g TIME, h FLOAT, i UTINYINT, j JSON, k DATE'
-    raw = records([b"{}"]).append_column("_offset", pa.array([5])).append_column("_key", pa.array([b"k"], pa.binary()))
+    raw = records([b"{}", b"no"]).append_column("_offset", pa.array([5, 6])).append_column("_key", pa.array([b"k", b"l"], pa.binary()))
     with cursor() as own:
         decode(own, raw, columns_of(text), ["_key", "_offset"], "good", "bad")
         described = [(name, type_) for name, type_, *_ in own.execute("DESCRIBE good").fetchall()]
