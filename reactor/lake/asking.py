@@ -1,11 +1,13 @@
-"""Questions of one row."""
+"""Questions of one row, and tables of ours to ask."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 
 def first_row(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()) -> tuple[Any, ...] | None:
@@ -16,3 +18,13 @@ def first_row(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[
     """
     rows: list[tuple[Any, ...]] = cursor.execute(sql, parameters).fetchall()
     return rows[0] if rows else None
+
+
+@contextmanager
+def shown(cursor: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> Iterator[None]:
+    """While this holds, the cursor sees an Arrow table under this name: only when it is asked for, as it takes DuckDB a millisecond."""
+    cursor.register(name, table)
+    try:
+        yield
+    finally:
+        cursor.unregister(name)

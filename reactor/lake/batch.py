@@ -1,7 +1,6 @@
 """The records of a run: from the pieces that the core carried to the table `_wm_batch` that the script reads.
 
-Two relations. `_wm_raw` is Arrow, as the records came: their numbers, bytes and origin; only what is set aside is ever copied from it.
-`_wm_batch` shows the decoded columns, those of the metadata that the script can see (`named_columns`), and hidden ones. Records are numbered
+The records as they came stay Arrow: their numbers, bytes and origin; only what is set aside is ever copied from there. `_wm_batch` shows the decoded columns, those of the metadata that the script can see (`named_columns`), and hidden ones. Records are numbered
 by slice, and within a slice in the order of their offsets, so a slice is a range of numbers.
 """
 
@@ -20,11 +19,12 @@ import pyarrow.compute as pc
 from reactor.domain.partitions import MICROSECONDS
 from reactor.domain.scripts import Partitioning, Script
 from reactor.domain.spans import UNROUTED, SourcePartition
-from reactor.lake.asking import first_row
+from reactor.lake.asking import first_row, shown
 from reactor.lake.decoding import payload
+from reactor.lake.decoding.columns import read_exactly
 from reactor.lake.decoding.event_time import read_event_times
 from reactor.lake.evaluate import Records
-from reactor.lake.quarantine import RAW, REJECTS, create_rejects
+from reactor.lake.quarantine import REJECTS, create_rejects
 from reactor.lake.rows import Rows
 from reactor.lake.statements.carry import BATCH, carrying
 from reactor.lake.statements.quoting import identifier, literal
@@ -41,6 +41,9 @@ METADATA: Mapping[str, str] = {
 AHEAD_SECONDS_MAX = 300
 """An event time further ahead of now is that of a clock that is wrong: the row is kept, and counted."""
 
+SMALL_ROWS = 1000
+"""Pieces that have fewer rows than this on average are copied into one: whatever is done with a column costs something for each of its pieces."""
+
 TOMBSTONE = "tombstone"
 _DECODABLE, _DECODED, _UNDECODED, _KEPT = "_wm_decodable", "_wm_decoded", "_wm_undecoded", "_wm_kept"
 
@@ -52,13 +55,16 @@ _NO_RECORDS = pa.schema([
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The decoded records of an order. `total`: all of them, tombstones and unrouted ones too; `tombstones`: those that are no rows.
+    """The decoded records of an order. `raw`: as they came, with their numbers, `source` and `source_partition`.
+
+    `total`: all of them, tombstones and unrouted ones too; `tombstones`: those that are no rows.
 
     `among`: of how many offsets the slice that spans most of them is a part. `skewed`: those whose event time lies more than
     `AHEAD_SECONDS_MAX` ahead of now; `duplicates`: those that were settled before, and left out.
     """
 
     records: Records
+    raw: pa.Table
     total: int
     among: int
     tombstones: int
@@ -88,16 +94,18 @@ class _Gathered:
         origin, lo, _, payload = part
         if not isinstance(payload, Rows):
             raise TypeError(f"a piece of {origin} holds {type(payload).__name__}, no rows")
-        settled = int(np.searchsorted(payload.records["offset"].to_numpy(), lo))
-        records = payload.records.slice(settled)
-        self.duplicates += settled
+        records, settled = payload.records, 0
+        if records["offset"][0].as_py() < lo:
+            settled = int(np.searchsorted(records["offset"].to_numpy(), lo))
+            records = records.slice(settled)
+            self.duplicates += settled
         if self.partitioning is not None and payload.newest_micros is not None and payload.newest_micros > self.latest_micros:
             times = read_event_times(records, self.partitioning.event_time)
             ahead = times.micros > self.latest_micros
             self.skewed += int(np.count_nonzero(ahead & times.reasons.is_null().to_numpy(zero_copy_only=False)))
         self.tables.append(records)
         self.origins.append(origin)
-        self.lengths.append(payload.records.num_rows - settled)
+        self.lengths.append(records.num_rows)
         if payload.reasons is not None:  # only where they have no slice
             self.reasons.append(payload.reasons.slice(settled))
 
@@ -107,14 +115,24 @@ class _Gathered:
         return pa.array(values, kind).take(pa.array(pieces))
 
     def raw(self) -> pa.Table:
-        """The columns of `_wm_raw`."""
+        """See `Batch.raw`."""
         records = pa.concat_tables(self.tables or [_NO_RECORDS.empty_table()], promote_options="permissive")
+        if records.num_rows < len(self.tables) * SMALL_ROWS:
+            records = _combined(records)
         numbers = pa.array(np.arange(self.rows))
         sources = self.constant([origin.source for origin in self.origins], pa.string()).dictionary_encode()
         partitions = self.constant([origin.number for origin in self.origins], pa.string()).dictionary_encode()
         return records.append_column("_row", numbers).append_column(ROW, numbers).append_column("source", sources).append_column(
             "source_partition", partitions
         )
+
+
+def _combined(records: pa.Table) -> pa.Table:
+    """Columns in one chunk each, but for payloads that take much room: those are copied piece by piece where they are decoded."""
+    if records.nbytes <= payload.PIECE_BYTES:
+        return records.combine_chunks()
+    values = records["value"]
+    return records.drop_columns("value").combine_chunks().add_column(3, "value", values)
 
 
 def gather(cursor: duckdb.DuckDBPyConnection, script: Script, slices: Sequence[SliceInput]) -> Batch:
@@ -126,14 +144,13 @@ def gather(cursor: duckdb.DuckDBPyConnection, script: Script, slices: Sequence[S
             gathered.add(part)
         bounds.append(gathered.rows)
     raw, decodable = gathered.raw(), bounds[len(routed)]
-    cursor.register(RAW, raw)
     cursor.execute(create_rejects())
     unplaced = _set_unrouted_aside(cursor, gathered, decodable)
     batch = _Decoding(cursor, script, gathered, [s.asset_partition for s in routed], bounds)
     tombstones = batch.decode(raw.slice(0, decodable))
-    records = Records(tuple(pairwise(bounds[: len(routed) + 1])), batch.hidden)
+    records = Records(tuple(pairwise(bounds[: len(routed) + 1])), batch.hidden, batch.exact)
     among = max((sum(hi - lo for _, lo, hi, _ in s.parts) for s in slices), default=0)
-    return Batch(records, gathered.rows, among, tombstones + unplaced, gathered.skewed, gathered.duplicates)
+    return Batch(records, raw, gathered.rows, among, tombstones + unplaced, gathered.skewed, gathered.duplicates)
 
 
 def forget(cursor: duckdb.DuckDBPyConnection) -> None:
@@ -142,7 +159,6 @@ def forget(cursor: duckdb.DuckDBPyConnection) -> None:
         cursor.execute(f"DROP VIEW IF EXISTS temp.{identifier(view)}")
     cursor.execute(f"DROP TABLE IF EXISTS temp.{identifier(_KEPT)}")
     payload.forget(cursor, _DECODED)
-    cursor.unregister(RAW)
 
 
 def _set_unrouted_aside(cursor: duckdb.DuckDBPyConnection, gathered: _Gathered, first: int) -> int:
@@ -151,9 +167,8 @@ def _set_unrouted_aside(cursor: duckdb.DuckDBPyConnection, gathered: _Gathered, 
         return 0
     reasons = pa.chunked_array(gathered.reasons, pa.string())
     numbers = pa.array(np.arange(first, first + len(reasons)))
-    cursor.register(_UNDECODED, pa.table({"number": numbers, "reason": reasons}))
-    cursor.execute(f"INSERT INTO {REJECTS} SELECT number, reason, NULL, NULL FROM {_UNDECODED} WHERE reason <> {literal(TOMBSTONE)}")
-    cursor.unregister(_UNDECODED)
+    with shown(cursor, _UNDECODED, pa.table({"number": numbers, "reason": reasons})):
+        cursor.execute(f"INSERT INTO {REJECTS} SELECT number, reason, NULL, NULL FROM {_UNDECODED} WHERE reason <> {literal(TOMBSTONE)}")
     return int(pc.sum(pc.equal(reasons, TOMBSTONE)).as_py() or 0)
 
 
@@ -173,6 +188,12 @@ class _Decoding:
         return (ROW, SLICE) if len(self.slices) > 1 else (ROW,)
 
     @property
+    def exact(self) -> frozenset[str]:
+        """See `Records`. The payload itself is checked with every cast."""
+        declared = {column.name.lower(): read_exactly(column.type) for column in self.script.header.batch or ()}
+        return frozenset(name for name in (METADATA.keys() - {"value"}) | declared.keys() if declared.get(name, True))
+
+    @property
     def metadata(self) -> tuple[str, ...]:
         """The metadata that the script may see and does not declare."""
         declared = {column.name.lower() for column in self.script.header.batch or ()}
@@ -186,14 +207,13 @@ class _Decoding:
         A plain SELECT reads each record once, and reads it where it was decoded; for any other the records are copied into a table.
         """
         records = self._with_metadata(raw)
-        self.cursor.register(_DECODABLE, records)
         if self.script.reads_bytes:  # a payload is what it is, and an absent one too
             columns = ", ".join(identifier(name) for name in (*self.metadata, *self.hidden, "value"))
-            self.cursor.execute(f"CREATE TEMP TABLE {identifier(_KEPT)} AS SELECT {columns} FROM {_DECODABLE}")
+            with shown(self.cursor, _DECODABLE, records):
+                self.cursor.execute(f"CREATE TEMP TABLE {identifier(_KEPT)} AS SELECT {columns} FROM {_DECODABLE}")
             kept, tombstones = _KEPT, 0
         else:
             kept, tombstones = self._decode(records)
-        self.cursor.unregister(_DECODABLE)
         self.cursor.execute(f"CREATE TEMP VIEW {identifier(BATCH)} AS SELECT {', '.join(self._columns())} FROM temp.{identifier(kept)}")
         return tombstones
 
@@ -204,11 +224,11 @@ class _Decoding:
         if nulls or carrying(self.script.body.select, self.hidden) is None:
             kept = _KEPT
             self.cursor.execute(f"CREATE TEMP TABLE {identifier(_KEPT)} AS SELECT * FROM temp.{identifier(_DECODED)}")
-        tombstones = self._tombstones(keep) if nulls else 0
+        tombstones = self._tombstones(records, keep) if nulls else 0
         if rejected:
             self.cursor.execute(f'INSERT INTO {REJECTS} SELECT _row, reason, "column", NULL FROM temp.{identifier(_UNDECODED)}'
                                 f" WHERE reason <> {literal(TOMBSTONE)}")
-        self.cursor.execute(f"DROP TABLE temp.{identifier(_UNDECODED)}")
+            self.cursor.execute(f"DROP TABLE temp.{identifier(_UNDECODED)}")
         return kept, tombstones
 
     def _columns(self) -> list[str]:
@@ -238,15 +258,14 @@ class _Decoding:
     def _constant(self, values: Sequence[object], kind: pa.DataType, raw: pa.Table) -> pa.Array:
         return self.gathered.constant(values, kind).slice(0, raw.num_rows)
 
-    def _tombstones(self, keep: Sequence[str]) -> int:
+    def _tombstones(self, records: pa.Table, keep: Sequence[str]) -> int:
         """Rows of NULL for those that the script wants, behind the others; how many it does not want."""
         columns = ", ".join(identifier(name) for name in keep)
         sources = self._wanted_tombstones()
         wanted = "true" if sources is None else f"source IN ({', '.join(map(literal, sources))})" if sources else "false"
-        self.cursor.execute(
-            f"INSERT INTO temp.{identifier(_KEPT)} BY NAME SELECT {columns} FROM {_DECODABLE} WHERE value IS NULL AND {wanted}"
-        )
-        row = first_row(self.cursor, f"SELECT count(*) FROM {_DECODABLE} WHERE value IS NULL AND NOT ({wanted})")
+        with shown(self.cursor, _DECODABLE, records):
+            self.cursor.execute(f"INSERT INTO temp.{identifier(_KEPT)} BY NAME SELECT {columns} FROM {_DECODABLE} WHERE value IS NULL AND {wanted}")
+            row = first_row(self.cursor, f"SELECT count(*) FROM {_DECODABLE} WHERE value IS NULL AND NOT ({wanted})")
         return int(row[0]) if row else 0
 
     def _wanted_tombstones(self) -> list[str] | None:

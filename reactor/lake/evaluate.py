@@ -15,6 +15,7 @@ import duckdb
 
 from reactor.errors import RunBlocked
 from reactor.lake.session import leave
+from reactor.lake.statements.carry import only_names
 from reactor.lake.statements.quoting import identifier
 from reactor.lake.statements.script_text import ScriptText, attaches
 from reactor.lake.statements.staging import DELETED_OUTPUT, STAGE, Latest, Selected, batch_view, mark_deletes, selections, stage
@@ -39,10 +40,14 @@ UNION ALL SELECT DISTINCT CASE function_type WHEN 'macro' THEN 'MACRO' ELSE 'MAC
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Where the records of each slice lie in the table `_wm_batch`: half-open ranges of `_wm_row`, in the order of the slices."""
+    """Where the records of each slice lie in the table `_wm_batch`: half-open ranges of `_wm_row`, in the order of the slices.
+
+    `exact`: the columns, in lower case, that hold what was read as it is, so that showing them again costs next to nothing and cannot fail.
+    """
 
     ranges: Sequence[tuple[int, int]]
     hidden: tuple[str, ...]
+    exact: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,14 @@ class Work:
         return m.key if m and m.strategy == "merge" else ()
 
     @property
+    def shown(self) -> bool:
+        """Whether the stage can be a view of the records: an append that only names columns. They are few, and copying them takes a fifth of a run."""
+        managed = self.text.script.managed
+        if self.records is None or managed is None or managed.strategy != "append":
+            return False
+        return only_names(self.text.select(self.slices[0]), self.records.exact)
+
+    @property
     def latest(self) -> Latest | None:
         """`key= latest=`, where it counts."""
         m = self.text.script.managed
@@ -75,12 +88,13 @@ class Work:
 class Evaluated:
     """What came of it: the stage table has the `columns`, and the hidden ones that `selected` says.
 
-    `selected` and `setup` are those of the first slice.
+    `selected` and `setup` are those of the first slice. `shown`: the stage is a view of the records, which have to stay until the run is over.
     """
 
     selected: Selected
     columns: Columns
     setup: tuple[str, ...]
+    shown: bool = False
 
 
 def evaluate(cursor: duckdb.DuckDBPyConnection, work: Work, enter: Enter, attaching: AbstractContextManager[object]) -> Evaluated:
@@ -160,6 +174,7 @@ def _staged(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected) -
     if not at_once:
         selected = Selected(work.text.select(work.slices[0]))
     columns: Columns = ()
+    shown = at_once and selected.carried and work.shown
     for number, asset_partition in enumerate(work.slices[:1] if at_once else work.slices):
         if number:
             _forget_setup(cursor)
@@ -173,10 +188,10 @@ def _staged(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected) -
         one = Selected(work.text.select(asset_partition)) if number else selected
         if not number:
             columns = _checked(cursor, work, one)
-        cursor.execute(stage(one, asset_partition if work.partitioned else None, work.latest, first=not number))
+        cursor.execute(stage(one, asset_partition if work.partitioned else None, work.latest, first=not number, shown=shown))
     _refuse_unfit(cursor, columns, f"temp.{identifier(STAGE)}")
     _mark_deletes(cursor, work, columns)
-    return Evaluated(selected, columns, work.text.setup(work.slices[0]))
+    return Evaluated(selected, columns, work.text.setup(work.slices[0]), shown)
 
 
 def _forget_setup(cursor: duckdb.DuckDBPyConnection) -> None:

@@ -68,6 +68,9 @@ def fit(cursor: duckdb.DuckDBPyConnection, to: Target, existing: Existing | None
     drift, casts, shared = _compare(staged, existing.columns)
     _refuse_lost(to, shared)
     if drift.added or casts:
+        if evaluated.shown:
+            for statement in checking.copied():
+                cursor.execute(statement)
         hidden = [*evaluated.selected.hidden, *([SLICE] if existing.sliced else []), *([DELETED] if merge else [])]
         if casts:
             _set_aside(cursor, casts, records_into if evaluated.selected.carried else None)

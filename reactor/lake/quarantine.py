@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import duckdb
+import pyarrow as pa
 
 from reactor.domain.assets import LakeTable
 from reactor.domain.runs import RunId
 from reactor.errors import RunFailed
-from reactor.lake.asking import first_row
+from reactor.lake.asking import first_row, shown
 from reactor.lake.statements.quoting import identifier, literal
 from reactor.lake.statements.staging import ROW
 
 REJECTS = 'temp."_wm_rejects"'
-RAW = "_wm_raw"
-"""The records as they came, an Arrow table under a name: their number, the columns of a span, `source` and `source_partition`."""
+_RAW = "_wm_raw"
 _QUARANTINED = 'temp."_wm_quarantined"'
 
 REJECTED_ROWS_MAX = 1000
@@ -65,13 +65,17 @@ def judged(cursor: duckdb.DuckDBPyConnection, records: int, among: int, *, fract
     return rejected
 
 
-def keep_bytes(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Keep the bytes of what is set aside; then the raw records are not needed any more."""
-    cursor.execute(
-        f'CREATE OR REPLACE TEMP TABLE "_wm_quarantined" AS SELECT r.reason, r."column", r.message, b.source, b.source_partition, b."offset",'
-        f' b."timestamp", b."key", b.headers, b."value" FROM {REJECTS} AS r JOIN {identifier(RAW)} AS b USING ({identifier(ROW)})'
-        f" ORDER BY {identifier(ROW)}"
-    )
+def keep_bytes(cursor: duckdb.DuckDBPyConnection, raw: pa.Table) -> None:
+    """Keep the bytes of what is set aside; then the raw records are not needed any more.
+
+    `raw`: their number, the columns of a span, `source` and `source_partition`.
+    """
+    with shown(cursor, _RAW, raw):
+        cursor.execute(
+            f'CREATE OR REPLACE TEMP TABLE "_wm_quarantined" AS SELECT r.reason, r."column", r.message, b.source, b.source_partition, b."offset",'
+            f' b."timestamp", b."key", b.headers, b."value" FROM {REJECTS} AS r JOIN {identifier(_RAW)} AS b USING ({identifier(ROW)})'
+            f" ORDER BY {identifier(ROW)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,7 @@ from reactor.lake.quarantine import REJECTS, Quarantine, judged, keep_bytes, qua
 from reactor.lake.session import Instance
 from reactor.lake.statements import checking, plan
 from reactor.lake.statements.plan import Target
-from reactor.lake.statements.quoting import identifier
 from reactor.lake.statements.script_text import ScriptText
-from reactor.lake.statements.staging import STAGE
 from reactor.lake.tables import Existing, columns_of, look
 from reactor.lake.write import Contents, StagedRows
 from reactor.ports import StageOrder
@@ -75,8 +73,8 @@ def _staged(instance: Instance, cursor: duckdb.DuckDBPyConnection, order: StageO
     with stages.timed("check"):
         rejected = judged(cursor, batch.total, batch.among, fraction=bool(routed)) if batch else 0
         warnings = _checked_keys(cursor, to) if rows else ()
-        quarantine = _quarantine(cursor, to, rejected)
-        if batch:
+        quarantine = _quarantine(cursor, to, rejected, batch)
+        if batch and not (rows and rows.evaluated.shown):
             forget(cursor)
     return Contents(slices, to, rows, quarantine, _outcomes(batch, rejected, rows) if batch else {}, warnings, skip_unchanged)
 
@@ -92,14 +90,15 @@ def _rows(instance: Instance, cursor: duckdb.DuckDBPyConnection, work: Work, to:
         )
     _admit(cursor, to, existing)
     fitted = fit(cursor, to, existing, evaluated, REJECTS)
-    return StagedRows(evaluated, fitted, existing, _count(cursor, f"SELECT count(*) FROM temp.{identifier(STAGE)}"))
+    counts = cursor.execute(checking.counts(sliced=to.asset_partition is not None)).fetchall()
+    return StagedRows(evaluated, fitted, existing, dict(counts))
 
 
-def _quarantine(cursor: duckdb.DuckDBPyConnection, to: Target, rejected: int) -> Quarantine:
+def _quarantine(cursor: duckdb.DuckDBPyConnection, to: Target, rejected: int, batch: Batch | None) -> Quarantine:
     table = quarantine_table(to.table)
-    if not rejected:
+    if not rejected or batch is None:
         return Quarantine(table, to.materialize.asset, 0)
-    keep_bytes(cursor)
+    keep_bytes(cursor, batch.raw)
     existing = look(cursor, table)
     return Quarantine(table, to.materialize.asset, rejected, existing.folder if existing else None)
 

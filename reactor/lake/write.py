@@ -29,12 +29,17 @@ class TableChanged(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class StagedRows:
-    """Staged rows of the target, `count` of them: how they were evaluated, and how they fit the table as it was."""
+    """Staged rows of the target: how they were evaluated, how they fit the table as it was, and how many each asset partition has."""
 
     evaluated: Evaluated
     fitted: Fitted
     existing: Existing | None
-    count: int
+    counts: Mapping[str, int]
+
+    @property
+    def count(self) -> int:
+        """All of them."""
+        return sum(self.counts.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,7 @@ class Write:
         if shape == "same" and not inserted and not deleted:
             return None
         self._note_folder(to.table, rows.existing.folder if rows.existing and shape == "same" else None)
-        return self._by_slice(inserted, deleted)
+        return self._by_slice(rows.counts, inserted, deleted)
 
     def _shape_now(self, rows: StagedRows) -> Shape:
         """What stands at the target's name by now. Raises TableChanged if the staged rows no longer fit it."""
@@ -136,13 +141,12 @@ class Write:
             return [insert]
         return [writing.insert_some(insert, some[0], some[-1]) for some in (names[i : i + most] for i in range(0, len(names), most))]
 
-    def _by_slice(self, inserted: int, deleted: int) -> tuple[PartitionCounts, ...]:
+    def _by_slice(self, staged: Mapping[str, int], inserted: int, deleted: int) -> tuple[PartitionCounts, ...]:
         """Counts in the order of the slices; more than one slice is an append, so the staged rows are the inserted ones."""
         routed = [name for name in self.contents.slices if name != UNROUTED]
         if len(routed) == 1:
             return tuple(PartitionCounts(inserted, deleted) if name != UNROUTED else PartitionCounts(0, 0) for name in self.contents.slices)
-        counted = dict(self.cursor.execute(checking.counts_by_slice()).fetchall())
-        return tuple(PartitionCounts(counted.get(name, 0), 0) for name in self.contents.slices)
+        return tuple(PartitionCounts(staged.get(name, 0), 0) for name in self.contents.slices)
 
     def _note_folder(self, table: LakeTable, known: str | None) -> None:
         """Where the new files of a table lie; of one that is new its files tell."""

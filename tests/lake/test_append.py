@@ -5,11 +5,13 @@ from dataclasses import replace
 import duckdb
 import pytest
 
+from reactor.domain.runs import PartitionCounts
 from reactor.domain.scripts import Partitioning
 from reactor.domain.spans import UNROUTED, SourcePartition
 from reactor.errors import RunBlocked, RunFailed
+from reactor.lake.decoding import payload
 from reactor.ports import RawSpan, StageOrder
-from tests.lake.driving import DYNAMIC, Bench, Record, feed, managed, orders, raw_span, slice_input
+from tests.lake.driving import DYNAMIC, Bench, Record, a_run, feed, managed, orders, raw_span, slice_input
 from tests.parts.effort import tries
 
 COLUMNS = [("k", "VARCHAR"), ("v", "INTEGER")]
@@ -91,6 +93,43 @@ def test_rows_below_the_settled_offset_are_left_out(bench: Bench) -> None:
     ((source, _, hi, payload),) = order.slices[0].parts
     bench.finish(bench.lake.stage(StageOrder(script, [slice_input(script, "", [(source, 2, hi, payload)])])))
     assert bench.rows("SELECT v, _offset FROM t") == [(3, 2)]
+
+
+STAGED = "SELECT table_type FROM information_schema.tables WHERE table_name = '_wm_stage'"
+
+
+@pytest.mark.parametrize(("select", "batch", "kind"), [
+    ("SELECT k, v, _offset FROM batch", COLUMNS, "VIEW"), ("SELECT v + random() AS v FROM batch", COLUMNS, "LOCAL TEMPORARY"),
+    ("SELECT k, value FROM batch", COLUMNS, "LOCAL TEMPORARY"), ("SELECT k, v FROM batch", [("k", "JSON"), ("v", "INTEGER")], "LOCAL TEMPORARY"),
+    ("SELECT k, v FROM batch", [("k", "VARCHAR"), ("v", "FLOAT")], "LOCAL TEMPORARY"),
+])  # fmt: skip
+def test_only_what_merely_names_columns_is_written_from_the_records(bench: Bench, select: str, batch: list[tuple[str, str]], kind: str) -> None:
+    (order,) = orders(managed(select, "append", batch=batch), raw_span([b'{"k":"1","v":1}', b'{"k":"2","v":"x"}', b'{"k":"3","v":3}']))
+    feed(bench, managed(select, "append", batch=batch), raw_span([b'{"k":"0","v":0}']))
+    staged = bench.lake.stage(order)
+    assert staged._cursor.execute(STAGED).fetchall() == [(kind,)]
+    first = staged.write(a_run())
+    staged.rollback()  # refused: written again, and the same
+    assert (first.counts, bench.finish(staged).counts) == ((PartitionCounts(2, 0),), (PartitionCounts(2, 0),))
+    assert bench.rows("SELECT count(*) FROM t") == [(3,)]
+
+
+def test_a_table_of_other_columns_takes_what_was_to_be_written_from_the_records(bench: Bench) -> None:
+    bench.rows("CREATE TABLE t (V TINYINT, w VARCHAR)")
+    bench.rows("COMMENT ON TABLE t IS 'made by hand'")
+    (ran,) = feed(bench, managed("SELECT k, v, _offset AS w FROM batch", "append", batch=COLUMNS), keyed(("a", 1), ("b", 1000), ("c", 3)))
+    assert bench.rows("SELECT V, w FROM t ORDER BY V") == [(1, "0"), (3, "2")]
+    assert (ran.drift.added, ran.outcomes["committed"], ran.outcomes["quarantined"]) == (("k",), 2, 1)
+    assert bench.rows('SELECT reason, "column", "value" FROM _reactor_quarantine') == [("out_of_range", "v", b'{"k":"b","v":1000}')]
+
+
+def test_many_small_pieces_are_as_good_as_few(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(payload, "PIECE_BYTES", 4096)
+    spans = [raw_span([Record(f'{{"k":"{n % 3}","v":{n}}}'.encode() if n % 17 else b"no", b"%d" % n) for n in range(lo, lo + 3)], lo) for lo in range(0, 300, 3)]
+    script = managed("SELECT k, v, decode(_key) AS key FROM batch", "append", batch=COLUMNS, partitioned=DYNAMIC)
+    feed(bench, script, *spans)
+    assert bench.texts("SELECT * FROM t") == sorted([str(n % 3), str(n), str(n), str(n % 3)] for n in range(300) if n % 17)
+    assert bench.rows("SELECT count(*) FROM _reactor_quarantine") == [(len(range(0, 300, 17)),)]
 
 
 def test_tombstones_of_a_source_that_wants_them(bench: Bench) -> None:

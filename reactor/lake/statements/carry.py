@@ -10,8 +10,10 @@ Only tokens are looked at and only names are put in, so the rest of the text sta
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 
 from sqlglot import Token, TokenError, TokenType, tokenize
 
@@ -35,6 +37,7 @@ AGGREGATES = frozenset(_AGGREGATE_NAMES.split())
 """One of these makes one row of many."""
 
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
+_NAME = ([TokenType.VAR], [TokenType.IDENTIFIER])
 _ENDS_PLAINNESS = {
     TokenType.GROUP_BY, TokenType.HAVING, TokenType.QUALIFY, TokenType.WINDOW, TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH, TokenType.UNION,
     TokenType.EXCEPT, TokenType.INTERSECT, TokenType.USING, TokenType.TABLE_SAMPLE, TokenType.JOIN, TokenType.SEMICOLON,
@@ -176,3 +179,28 @@ def carrying(select: str, hidden: tuple[str, ...]) -> str | None:
     for place, dropped, put in sorted(reader.edits, reverse=True):
         text = text[:place] + put + text[place + dropped :]
     return text
+
+
+@lru_cache(maxsize=SELECTS_KEPT_MAX)
+def only_names(select: str, columns: frozenset[str]) -> bool:
+    """Whether the SELECT does nothing but name some of these columns (in lower case) of `batch`: it cannot fail, and gives the same again."""
+    try:
+        tokens = tokenize(select, dialect="duckdb")
+    except TokenError:
+        return False
+    kinds = [token.token_type for token in tokens]
+    if kinds[:1] != [TokenType.SELECT] or kinds[-2:-1] != [TokenType.FROM] or not _is_name(tokens[-1:], frozenset({"batch"})):
+        return False
+    return all(_is_name(item, columns) for item in _items(tokens[1:-2]))
+
+
+def _items(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    commas = [i for i, token in enumerate(tokens) if token.token_type is TokenType.COMMA]
+    return (tokens[lo + 1 : hi] for lo, hi in pairwise([-1, *commas, len(tokens)]))
+
+
+def _is_name(item: Sequence[Token], names: frozenset[str]) -> bool:
+    """One of the names, or that with `AS name`."""
+    kinds = [token.token_type for token in item]
+    named = kinds[:1] in _NAME and (len(kinds) == 1 or (kinds[1] is TokenType.ALIAS and kinds[2:] in _NAME))
+    return named and item[0].text.lower() in names

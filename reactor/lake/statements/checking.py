@@ -68,6 +68,12 @@ def _first(casts: Sequence[Cast], said: Callable[[Cast], str]) -> str:
     return "CASE " + " ".join(f"WHEN {cast.failing} THEN {said(cast)}" for cast in casts) + " END"
 
 
+def copied() -> tuple[str, ...]:
+    """Make the stage a table, where it was a view of the records."""
+    copy = identifier("_wm_copy")
+    return f"CREATE TEMP TABLE {copy} AS FROM {_STAGED}", f"DROP VIEW {_STAGED}", f"ALTER TABLE temp.{copy} RENAME TO {identifier(STAGE)}"
+
+
 def fitted(hidden: Sequence[str], shared: Sequence[str], casts: Sequence[Cast]) -> str:
     """Restage with the table's columns and types only; rows of which a value does not fit are left out."""
     to = {cast.column: cast.target for cast in casts}
@@ -91,9 +97,9 @@ def null_keys(key: Sequence[str]) -> str:
     return f"SELECT count(*) FROM {_STAGED} WHERE {' OR '.join(f'{identifier(name)} IS NULL' for name in key)}"
 
 
-def counts_by_slice() -> str:
-    """(asset partition, staged rows)."""
-    return f"SELECT {identifier(SLICE)}, count(*) FROM {_STAGED} GROUP BY ALL"
+def counts(*, sliced: bool) -> str:
+    """(asset partition, staged rows); of a table without slices one row with an empty one."""
+    return f"SELECT {identifier(SLICE) if sliced else literal('')}, count(*) FROM {_STAGED} GROUP BY ALL"
 
 
 def rows_without_slice(table: LakeTable) -> str:

@@ -50,12 +50,15 @@ def selections(select: str, *, reads_batch: bool, sliced: bool = False) -> list[
     return [Selected(carried, carried=True, sliced=sliced), as_written] if carried else [as_written]
 
 
-def stage(selected: Selected, asset_partition: str | None, latest: Latest | None, *, first: bool = True) -> str:
-    """Evaluate it into the stage table. `asset_partition`: of all its rows, where they do not know it themselves; None for an unpartitioned table."""
+def stage(selected: Selected, asset_partition: str | None, latest: Latest | None, *, first: bool = True, shown: bool = False) -> str:
+    """Evaluate it into the stage table. `asset_partition`: of all its rows, where they do not know it themselves; None for an unpartitioned table.
+
+    `shown`: the stage is a view instead, which shows the records where they were decoded.
+    """
     columns = "*"
     if asset_partition is not None and not selected.sliced:
         columns += f", {literal(asset_partition)} AS {identifier(SLICE)}"
-    into = f"CREATE OR REPLACE TEMP TABLE {identifier(STAGE)} AS" if first else f"INSERT INTO temp.{identifier(STAGE)} BY NAME"
+    into = f"CREATE OR REPLACE TEMP {'VIEW' if shown else 'TABLE'} {identifier(STAGE)} AS" if first else f"INSERT INTO temp.{identifier(STAGE)} BY NAME"
     body = f"SELECT {columns} FROM (\n{selected.sql}\n)"
     return f"{into}\n{body}" + (f"\n{_newest(latest, selected)}" if latest else "")
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reactor.lake.statements.carry import AGGREGATES, carrying
+from reactor.lake.statements.carry import AGGREGATES, carrying, only_names
 
 HIDDEN = ("_wm_row", "_wm_partition")
 
@@ -71,3 +71,19 @@ def test_all_aggregates_are_known() -> None:
     windows = {"cume_dist", "dense_rank", "fill", "first_value", "lag", "last_value", "lead", "nth_value", "ntile", "percent_rank", "rank", "rank_dense",
                "row_number"}
     assert {name for (name,) in names} - windows <= AGGREGATES
+
+
+@pytest.mark.parametrize("select", ["SELECT a FROM batch", "select A, \"id\" as n, a from Batch", "SELECT a -- and no other\nFROM batch"])
+def test_a_select_that_only_names_columns(select: str) -> None:
+    assert only_names(select, frozenset({"a", "id"}))
+
+
+@pytest.mark.parametrize("select", [
+    "SELECT * FROM batch", "FROM batch", "SELECT a, other FROM batch", "SELECT a + 1 FROM batch", "SELECT random() FROM batch", "SELECT 1 FROM batch",
+    "SELECT 'a' FROM batch", "SELECT a FROM batch WHERE a > 0", "SELECT a FROM batch ORDER BY a", "SELECT a FROM batch AS b", "SELECT b.a FROM batch b",
+    "SELECT batch.a FROM batch", "SELECT a, FROM batch", "SELECT DISTINCT a FROM batch", "SELECT a b FROM batch", "SELECT a AS b AS c FROM batch",
+    "SELECT current_date FROM batch", "SELECT a FROM x.batch", "SELECT a FROM (FROM batch)", "WITH x AS (SELECT 1) SELECT a FROM batch",
+    "SELECT FROM batch", "SELECT a::INTEGER FROM batch", "SELECT a FROM 'batch'", "SELECT 'unclosed FROM batch", "",
+])  # fmt: skip
+def test_a_select_that_does_more(select: str) -> None:
+    assert not only_names(select, frozenset({"a", "id"}))
