@@ -168,7 +168,11 @@ class Call:
     @contextmanager
     def limited(self) -> Iterator[None]:
         """The same limit for work that blocks the main thread."""
+        rung = False
+
         def ring(_signal: int, _frame: FrameType | None) -> None:
+            nonlocal rung
+            rung = True
             raise self._timed_out()
 
         if self.flags.timeout is None:
@@ -178,6 +182,10 @@ class Call:
         signal.setitimer(signal.ITIMER_REAL, self.flags.timeout)
         try:
             yield
+        except Exception as error:
+            if rung:  # what a library that called us back has made of it
+                raise self._timed_out() from error
+            raise
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)

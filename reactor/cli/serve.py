@@ -16,6 +16,7 @@ from typing import Annotated, Literal, TextIO
 
 import anyio
 import typer
+import uvloop
 
 from reactor import __version__, compiled
 from reactor.cli.answers import counted
@@ -78,7 +79,9 @@ def serve(
     reloader = Reloader(opened, wanted, partial(open_project, opened.project.folder, flags={}, environ=os.environ, profile=call.flags.profile),
                         refuse if strict else None)
     display = Terminal(color=call.color) if log_path else LogLines()
-    return asyncio.run(Serving(opened, wanted, reloader, display, log_path, watch=watch, start_seconds_max=call.flags.timeout).run())
+    serving = Serving(opened, wanted, reloader, display, log_path, watch=watch, start_seconds_max=call.flags.timeout)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(serving.run())
 
 
 def _log_file(path: Path) -> TextIO:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from reactor.cli.call import Call, Flags
+from reactor.cli.failures import TimedOut
 from tests.cli.conftest import NUMBERS
 
 Online = Callable[[Mapping[str, str]], Path]
@@ -55,3 +57,14 @@ def test_ctrl_c_is_130(folder: Path) -> None:
         tail.send_signal(signal.SIGINT)
         _, said = tail.communicate(timeout=60)
     assert (tail.returncode, problem(said)) == (130, (130, "interrupted"))
+
+
+def test_the_end_of_the_time_is_told_as_that_whatever_a_library_has_made_of_it() -> None:
+    """pydantic calls us back from Rust, and makes an error of its own of what comes out."""
+    with pytest.raises(TimedOut, match=r"explain was not done within 60 s"), Call("explain", Flags(timeout=60.0)).limited():
+        try:
+            signal.raise_signal(signal.SIGALRM)
+        except TimedOut as rung:
+            raise ValueError(f"Error calling function: {rung}") from None
+    with pytest.raises(ValueError, match="its own"), Call("explain", Flags(timeout=60.0)).limited():
+        raise ValueError("its own")
