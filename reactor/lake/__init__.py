@@ -9,7 +9,8 @@ This room writes marks and never reads what became of them.
 
 States of a staged run: staged → written (a transaction is open) → committing → settled; from written also back to staged by `rollback`, as
 often as commits are refused. It is *stale* if its instance was given up or the table got other columns, and is then staged again. Everything
-before `write` happens in transactions of its own, without a lock; staged rows are temp tables of one cursor and survive ROLLBACK.
+before `write` happens in transactions of its own, without a lock; staged rows are temp tables of one cursor and survive ROLLBACK. An append
+that only names columns of `batch` has no copy of them: its stage is a view of the decoded records, which stay until the run is closed.
 
 One instance with its extensions (`extensions`, which says whose signatures are believed), one ATTACH per lake and name, one cursor per run
 (`session`). A run that makes or drops a table has an instance to itself (`stage` says why). An instance is given up, never repaired: after an
