@@ -126,7 +126,7 @@ class Lane:
         return tuple(ready[:1])
 
     def start(self, ticket: Ticket, asset_partitions: tuple[str, ...]) -> tuple[Running, tuple[RunSlice, ...], tuple[PositionClaim, ...]]:
-        """Take these slices out of every ledger that may run. What is too much for one run stays due."""
+        """Take these slices out of every ledger that may run. What is too much for one run stays due, and so does what a parked ledger holds."""
         started: list[tuple[Ledger, Inflight]] = []
         at_most = self._at_most(asset_partitions)
         for ledger in self.ledgers.values():
@@ -142,7 +142,7 @@ class Lane:
         for d, due_at in ((s.asset_partition, s.due_at) for s in slices):
             self.debouncer.remove(d)
             self._holds.pop(d, None)
-            if due_at is not None and any(d in ledger.open for ledger, _ in started):
+            if due_at is not None and any(d in ledger.open for ledger in self.ledgers.values()):
                 self.debouncer.make_due(d, due_at)
         return running, slices, tuple(i.claim for _, i in started)
 

@@ -235,6 +235,23 @@ def test_parked_comes_straight_back_and_keeps_its_spans() -> None:
     assert len(driver.started) == 1
 
 
+def test_what_comes_straight_back_later_than_its_neighbour_is_still_due() -> None:
+    """The neighbour's run takes the slice, and must not take for done what of it is still parked."""
+    driver, other = Driver([on_topic()]), Feed("", SourcePartition(TOPIC.source, "1"))
+    for feed in (KAFKA, other):
+        driver.assign(feed)
+        driver.engine.offer(feed, replace(records(driver, 0, 5), source_partition=feed.source_partition), 0.0)
+    (lane,) = driver.engine.lanes.values()
+    driver.engine.park([KAFKA, other])
+    driver.run_until(5.0)
+    for feed, at in ((KAFKA, 5.0), (other, 8.0)):
+        ledger = lane.ledgers[feed.source_partition]
+        driver.engine.assigned(feed, {lane.consumer: Position(ledger.floor, ledger.token, ledger.routing)}, at)
+        driver.run_until(at + 1.0)
+    assert [[source for s in started.run.slices for source, _, _ in s.parts] for started in driver.started] == [[TOPIC], [other.source_partition]]
+    assert (driver.position(lane.consumer, TOPIC), driver.position(lane.consumer, other.source_partition)) == (5, 5)
+
+
 def test_no_group_commit_after_revoke() -> None:
     """The mutant `commit after revoke`: without the look at `parked` this yields a CommitPosition."""
     driver = Driver([on_topic()], run_seconds=3.0)
