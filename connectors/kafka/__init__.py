@@ -24,13 +24,13 @@ the second half empty: then a topic that was deleted and made again is seen only
 **Memory.** Undecoded: per broker at most 32 MiB wait and 32 MiB are on their way (4 MiB a source partition, or one larger batch).
 Decoded: one span at a time and what the intake keeps. A span that is not taken (paused in between) is dropped and fetched again.
 
-**Gathering.** What a span costs beyond its records is as much as 500 of them. So while records come, a broker gathers them for 25 ms or
-1 MiB before it answers a fetch (`set_fetch`); after half a second of silence the first record is told of at once again. What a small fetch
-brought is decoded on the loop: a thread would keep it as busy.
+**Gathering.** What a span costs beyond its records is as much as 500 of them. So while records come to the group's reader, ten times a second
+or more often, a broker gathers them for 25 ms or 1 MiB before it answers a fetch; the first record after a silence is told of at once. What a
+small fetch brought is decoded on the loop: a thread would keep it as busy.
 
-**In columns or plain.** In columns the record batches of a fetch stay bytes until a thread turns them into Arrow by compiled code. The
-plain way makes an object of every record, at a third of the speed: for message formats before Kafka 0.11, and where numba or the private
-parts of aiokafka are not as expected (a warning says so). One contract suite holds both.
+**In columns or plain.** In columns the record batches of a fetch stay bytes until they are turned into Arrow by compiled code, in a thread
+unless they are few. The plain way makes an object of every record, at a third of the speed: for message formats before Kafka 0.11, and where
+numba or the private parts of aiokafka are not as expected (a warning says so). One contract suite holds both.
 
 **Failures.** Whatever aiokafka or the network raises becomes `Outage` here. It ends the membership: the intake is told that everything is
 revoked, the consumer is closed, and after a growing wait (0.5 to 30 s) a new one connects to the bootstrap servers; `trouble` says why.

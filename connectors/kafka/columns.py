@@ -26,7 +26,7 @@ from aiokafka.structs import TopicPartition
 
 from connectors.kafka import walk
 from connectors.kafka.plain import PlainFetch
-from connectors.kafka.spans import EMPTY, HEADER, HEADERS, SCHEMA, SPAN_BYTES_MAX, SPAN_ROWS_MAX, TIMESTAMP, Fetched
+from connectors.kafka.spans import EMPTY, HEADER, HEADERS, INLINE_BYTES_MAX, SCHEMA, SPAN_BYTES_MAX, SPAN_ROWS_MAX, TIMESTAMP, Fetched
 
 HEADER_OF_BATCH = struct.Struct(">qiibIhiqqqhii")
 LENGTH = struct.Struct(">i")
@@ -35,6 +35,8 @@ LENGTH_AT, BEHIND_LENGTH, MAGIC_AT, CHECKED_FROM = 8, 12, 16, 21
 RECORD_BYTES_MIN = 7
 BATCH_BYTES_MAX = 2**31 - 1
 """Of one decompressed batch: what Arrow's offsets can count."""
+COMPRESSION = 0x07
+"""Bits of a batch's attributes."""
 DECODERS = {1: codec.gzip_decode, 2: codec.snappy_decode, 3: codec.lz4_decode, 4: codec.zstd_decode}
 
 
@@ -116,9 +118,11 @@ class BatchFetch:
     aborted: Sequence[tuple[int, int]] = ()
 
     @property
-    def size_bytes(self) -> int:
-        """As they came."""
-        return sum(map(len, self.batches))
+    def small(self) -> bool:
+        """What is compressed may be of any size."""
+        if sum(map(len, self.batches)) > INLINE_BYTES_MAX:
+            return False
+        return all(len(batch) < HEADER_OF_BATCH.size or not BatchHeader.of(batch).attributes & COMPRESSION for batch in self.batches)
 
     def tables(self) -> Iterator[tuple[int, pa.Table]]:
         """Batches are put together up to a span's size."""
@@ -250,7 +254,7 @@ def _aborts(header: BatchHeader, batch: memoryview) -> bool:
 
 
 def _decompressed(header: BatchHeader, records: memoryview) -> bytes | memoryview:
-    compression = header.attributes & 0x07
+    compression = header.attributes & COMPRESSION
     if compression == 0:
         plain: bytes | memoryview = records
     elif compression in DECODERS:

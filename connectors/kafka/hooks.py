@@ -57,8 +57,13 @@ def replace_records(consumer: AIOKafkaConsumer, message_set: type, partition_rec
 
 
 def set_fetch(consumer: AIOKafkaConsumer, bytes_min: int, wait_seconds: float) -> None:
-    """From its next fetch on a broker answers a consumer, if that is started, when it has so many bytes or has waited so long."""
+    """From its next fetch on a broker answers a consumer, if that is started, when it has so many bytes or has waited so long.
+
+    Raises `HookError`.
+    """
     if (fetcher := consumer._fetcher) is not None:
+        if not hasattr(fetcher, "_fetch_min_bytes") or not hasattr(fetcher, "_fetch_max_wait_ms"):
+            raise HookError("a fetcher has no minimum of bytes, or does not wait for it")
         fetcher._fetch_min_bytes, fetcher._fetch_max_wait_ms = bytes_min, int(wait_seconds * 1000)
 
 

@@ -88,6 +88,7 @@ class Membership(ConsumerRebalanceListener):
         self._reader = SpanReader(
             self.connection,
             columns=self.columns,
+            gathers=True,
             group_id=self.group.group_id,
             group_instance_id=self.group.replica_id,
             session_timeout_ms=int(SESSION_SECONDS * 1000),

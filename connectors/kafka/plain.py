@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from aiokafka.structs import ConsumerRecord
 
-from connectors.kafka.spans import EMPTY, HEADERS, SCHEMA, TIMESTAMP
+from connectors.kafka.spans import EMPTY, HEADERS, INLINE_BYTES_MAX, SCHEMA, TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class PlainFetch:
     records: Sequence[ConsumerRecord[bytes, bytes]]
 
     @property
-    def size_bytes(self) -> int:
-        """Of keys and values."""
-        return sum(max(0, record.serialized_key_size) + max(0, record.serialized_value_size) for record in self.records)
+    def small(self) -> bool:
+        """By keys and values."""
+        return sum(max(0, record.serialized_key_size) + max(0, record.serialized_value_size) for record in self.records) <= INLINE_BYTES_MAX
 
     def tables(self) -> Iterator[tuple[int, pa.Table]]:
         """One table."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from importlib import import_module
+from time import monotonic
 from typing import Any
 
 import pyarrow as pa
@@ -28,8 +29,8 @@ FETCH_WAIT_SECONDS = 0.5
 """How long a broker holds back the answer to a fetch while there is nothing to say."""
 GATHER_SECONDS, GATHER_BYTES = 0.025, 1024 * 1024
 """While records come, a broker gathers them for so long, or until there are so many, before it answers: a span costs as much as 500 records."""
-INLINE_BYTES_MAX = 65_536
-"""What a fetch up to this size brought is decoded where it is: to hand it to a thread takes longer, and keeps the loop as busy."""
+GATHER_WITHIN_SECONDS = 0.1
+"""They come if a fetch brought some so soon after the one before that did."""
 ANSWER_SECONDS_MAX = 60.0
 """How long a group may take to assign (a rebalance has 30 s) before the consumer connects anew."""
 METADATA_SECONDS = 15.0
@@ -55,8 +56,9 @@ class SpanReader:
     is not fetched, and what was fetched of it is dropped. `next`: the offset behind the last span that was taken.
     """
 
-    def __init__(self, connection: KafkaConnection, *, columns: bool, **options: Any) -> None:  # noqa: ANN401 - options of aiokafka
-        self._connection, self._columns = connection, columns
+    def __init__(self, connection: KafkaConnection, *, columns: bool, gathers: bool = False, **options: Any) -> None:  # noqa: ANN401 - of aiokafka
+        self._connection, self._columns, self._gathers = connection, columns, gathers
+        self._came_at, self._warm = 0.0, False
         self.next: dict[TopicPartition, int] = {}
         self._starts: dict[TopicPartition, int] = {}
         self._starts_when_fetched: Mapping[TopicPartition, int] = {}
@@ -119,7 +121,7 @@ class SpanReader:
             self.consumer.resume(partition)
 
     async def fetch(self) -> Sequence[tuple[TopicPartition, Fetched]]:
-        """What has come in, or nothing after `FETCH_WAIT_SECONDS`. Raises `OutOfLog`, `Outage`."""
+        """What has come in, or nothing after `FETCH_WAIT_SECONDS`. Raises `OutOfLog`, `Outage`. Who gathers changes how the broker waits."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
                 wait_ms = int(FETCH_WAIT_SECONDS * 1000)
@@ -130,18 +132,19 @@ class SpanReader:
             return ()  # assigned a moment ago and not started yet: the group's own offset means nothing to us
         except Exception as error:  # where aiokafka decodes, each codec and its own walk have errors of their own
             raise self._connection.failure(error) from error
-        self._gather(bool(got))
+        if self._gathers:
+            self._gather(came=bool(got))
         self._starts_when_fetched = dict(self._starts)
         if self._columns:
             return [(partition, fetch) for partition, fetches in got.items() for fetch in fetches]
         return [(partition, fetch) for partition, lo in self.next.items() if (fetch := await self._moved(partition, lo, got)) is not None]
 
-    def _gather(self, comes: bool) -> None:
+    def _gather(self, *, came: bool) -> None:
         """The first record after a silence is told of at once."""
-        if comes:
-            hooks.set_fetch(self.consumer, GATHER_BYTES, GATHER_SECONDS)
-        else:
-            hooks.set_fetch(self.consumer, 1, FETCH_WAIT_SECONDS)
+        now = monotonic()
+        steadily = came and now - self._came_at < GATHER_WITHIN_SECONDS
+        self._came_at = now if came else self._came_at
+        hooks.set_fetch(self.consumer, *((GATHER_BYTES, GATHER_SECONDS) if steadily else (1, FETCH_WAIT_SECONDS)))
 
     async def _moved(
         self, partition: TopicPartition, lo: int, got: Mapping[TopicPartition, Sequence[ConsumerRecord[bytes, bytes]]]
@@ -154,14 +157,18 @@ class SpanReader:
         return PlainFetch(lo, hi, got.get(partition, ())) if hi > lo else None
 
     async def hand_over(self, partition: TopicPartition, fetched: Fetched, offer: Offer, size_bytes_max: int = SPAN_BYTES_MAX) -> None:
-        """Decode in a thread, and offer span by span as long as they are taken; what is not taken is fetched again.
+        """Decode, in a thread unless that costs more, and offer span by span as long as they are taken; what is not taken is fetched again.
 
         Of the newest fetch. `size_bytes_max`: of a span. Raises `Outage`: a record batch cannot be decoded.
         """
         lo, tables = fetched.lo, fetched.tables()
         while lo < fetched.hi and self._stands_at(partition, lo):
-            inline = fetched.size_bytes <= INLINE_BYTES_MAX
-            hi, decoded = self._decoded(partition, tables) if inline else await asyncio.to_thread(self._decoded, partition, tables)
+            if fetched.small and self._warm:
+                hi, decoded = self._decoded(partition, tables)
+                await asyncio.sleep(0)  # nothing else here has to wait
+            else:  # compiled code is loaded, or even made, at its first call
+                hi, decoded = await asyncio.to_thread(self._decoded, partition, tables)
+                self._warm = True
             for part_lo, part_hi, table in cut(lo, hi, decoded, size_bytes_max) if hi > lo else ():
                 if not self._stands_at(partition, part_lo):
                     return  # stopped, or started again, while we decoded

@@ -11,6 +11,9 @@ SPAN_ROWS_MAX = 50_000
 SPAN_BYTES_MAX = 16 * 1024 * 1024
 """Of the Arrow table. One record that is larger is a span of its own."""
 
+INLINE_BYTES_MAX = 65_536
+"""Of a fetch that is decoded where it is: to hand it to a thread takes as long, and keeps the loop as busy."""
+
 TIMESTAMP = pa.timestamp("ms", tz="UTC")
 HEADER = pa.struct([("name", pa.string()), ("value", pa.binary())])
 HEADERS = pa.list_(HEADER)
@@ -34,8 +37,8 @@ class Fetched(Protocol):
         ...
 
     @property
-    def size_bytes(self) -> int:
-        """As it came, compressed maybe."""
+    def small(self) -> bool:
+        """Whether decoding it takes the loop no longer than handing it to a thread: it is known to be at most `INLINE_BYTES_MAX`."""
         ...
 
     def tables(self) -> Iterator[tuple[int, pa.Table]]:

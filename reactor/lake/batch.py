@@ -95,7 +95,7 @@ class _Gathered:
         if not isinstance(payload, Rows):
             raise TypeError(f"a piece of {origin} holds {type(payload).__name__}, no rows")
         records, settled = payload.records, 0
-        if records["offset"][0].as_py() < lo:
+        if records.num_rows and records["offset"][0].as_py() < lo:
             settled = int(np.searchsorted(records["offset"].to_numpy(), lo))
             records = records.slice(settled)
             self.duplicates += settled
@@ -154,7 +154,7 @@ def gather(cursor: duckdb.DuckDBPyConnection, script: Script, slices: Sequence[S
 
 
 def forget(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Give the memory of the records back: what is staged and what is set aside have their own."""
+    """Give the memory of the records back, unless the stage is a view of them: what is staged and what is set aside have their own."""
     for view in ("batch", BATCH):
         cursor.execute(f"DROP VIEW IF EXISTS temp.{identifier(view)}")
     cursor.execute(f"DROP TABLE IF EXISTS temp.{identifier(_KEPT)}")

@@ -1,4 +1,4 @@
-"""The script's own SQL: its setup and its SELECT, evaluated once for each slice into the stage table.
+"""The script's own SQL: its setup and its SELECT, evaluated once for each slice into the stage, a table or a view of the records (`Work.shown`).
 
 Everything happens in one transaction of its own, so that setup and SELECT see one state of the lakes. It commits before anything is
 written: the staged rows outlive every refused commit.
@@ -88,7 +88,7 @@ class Work:
 class Evaluated:
     """What came of it: the stage table has the `columns`, and the hidden ones that `selected` says.
 
-    `selected` and `setup` are those of the first slice. `shown`: the stage is a view of the records, which have to stay until the run is over.
+    `selected` and `setup` are those of the first slice. `shown`: the stage is a view of the records, which have to stay as long as it is that.
     """
 
     selected: Selected

@@ -25,12 +25,16 @@ from reactor.ports import Drift, SchemaVersion
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Staged rows that have the table's names and types. `columns`: those they share, or all if the table is made after them."""
+    """Staged rows that have the table's names and types. `columns`: those they share, or all if the table is made after them.
+
+    `restaged`: they had others before, so the stage is a table in any case.
+    """
 
     shape: Shape
     columns: Columns
     schema: SchemaVersion
     drift: Drift
+    restaged: bool = False
 
 
 def schema_version(columns: Columns) -> SchemaVersion:
@@ -68,14 +72,12 @@ def fit(cursor: duckdb.DuckDBPyConnection, to: Target, existing: Existing | None
     drift, casts, shared = _compare(staged, existing.columns)
     _refuse_lost(to, shared)
     if drift.added or casts:
-        if evaluated.shown:
-            for statement in checking.copied():
-                cursor.execute(statement)
         hidden = [*evaluated.selected.hidden, *([SLICE] if existing.sliced else []), *([DELETED] if merge else [])]
         if casts:
             _set_aside(cursor, casts, records_into if evaluated.selected.carried else None)
-        cursor.execute(checking.fitted(hidden, [name for name, _ in shared], casts))
-    return Fitted(shape, shared, schema_version(existing.columns), drift)
+        for statement in checking.fitted(hidden, [name for name, _ in shared], casts, shown=evaluated.shown):
+            cursor.execute(statement)
+    return Fitted(shape, shared, schema_version(existing.columns), drift, restaged=bool(drift.added or casts))
 
 
 def _compare(staged: Columns, stored: Columns) -> tuple[Drift, list[Cast], Columns]:

@@ -74,7 +74,7 @@ def _staged(instance: Instance, cursor: duckdb.DuckDBPyConnection, order: StageO
         rejected = judged(cursor, batch.total, batch.among, fraction=bool(routed)) if batch else 0
         warnings = _checked_keys(cursor, to) if rows else ()
         quarantine = _quarantine(cursor, to, rejected, batch)
-        if batch and not (rows and rows.evaluated.shown):
+        if batch and not (rows and rows.shown):
             forget(cursor)
     return Contents(slices, to, rows, quarantine, _outcomes(batch, rejected, rows) if batch else {}, warnings, skip_unchanged)
 

@@ -37,6 +37,11 @@ class StagedRows:
     counts: Mapping[str, int]
 
     @property
+    def shown(self) -> bool:
+        """Whether they are the decoded records, seen through a view."""
+        return self.evaluated.shown and not self.fitted.restaged
+
+    @property
     def count(self) -> int:
         """All of them."""
         return sum(self.counts.values())

@@ -29,7 +29,9 @@ from reactor.telemetry import Telemetry
 logger = logging.getLogger(__name__)
 
 INLINE_BYTES_MAX = 65_536
-"""A span up to this size is split where it is: to hand it to a thread takes longer, and keeps the loop as busy."""
+"""A span up to this size is split where it is: to hand it to a thread takes as long, and keeps the loop as busy. But by routings that have split
+before: compiled code is loaded, or even made, at its first call."""
+WARM_MAX = 1000
 REVOKE_SECONDS = 10.0
 """How long running runs may hold what is being revoked; then their token decides."""
 
@@ -63,6 +65,7 @@ class SourceIntake:
     bounds: dict[SourcePartition, LogBounds] = field(default_factory=dict)
     ends: dict[SourcePartition, int] = field(default_factory=dict)
     _parked: set[SourcePartition] = field(default_factory=set)
+    _warm: set[frozenset[str]] = field(default_factory=set)
 
     # -- ports.Intake
 
@@ -121,10 +124,13 @@ class SourceIntake:
     async def split(self, feed: Feed, raw: RawSpan) -> Span:
         """The span, with a piece for every routing that somebody of this feed reads by."""
         self.telemetry.source_events.labels(raw.source_partition.source).inc(raw.records.num_rows)
-        routings = [Routing.parse(r) for r in self.loop.look(lambda engine: {ledger.routing for _, ledger in engine.feeds.ledgers(feed)})]
-        if raw.size_bytes <= INLINE_BYTES_MAX:
-            return self.splitter.split(raw, routings, self._arrived_at(raw))
-        return await to_thread.run_sync(partial(self.splitter.split, raw, routings, self._arrived_at(raw)))
+        routings = self.loop.look(lambda engine: frozenset(ledger.routing for _, ledger in engine.feeds.ledgers(feed)))
+        split = partial(self.splitter.split, raw, [Routing.parse(r) for r in routings], self._arrived_at(raw))
+        if raw.size_bytes <= INLINE_BYTES_MAX and routings in self._warm:
+            return split()
+        span = await to_thread.run_sync(split)
+        self._warm = {*self._warm, routings} if len(self._warm) < WARM_MAX else {routings}
+        return span
 
     async def positions(self, partition: SourcePartition, bounds: LogBounds, consumers: Mapping[Consumer, str]) -> Mapping[Consumer, Position]:
         """Stored positions of these consumers (with the routing that new ones begin by); who is halted is missing."""

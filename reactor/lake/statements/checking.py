@@ -68,19 +68,17 @@ def _first(casts: Sequence[Cast], said: Callable[[Cast], str]) -> str:
     return "CASE " + " ".join(f"WHEN {cast.failing} THEN {said(cast)}" for cast in casts) + " END"
 
 
-def copied() -> tuple[str, ...]:
-    """Make the stage a table, where it was a view of the records."""
-    copy = identifier("_wm_copy")
-    return f"CREATE TEMP TABLE {copy} AS FROM {_STAGED}", f"DROP VIEW {_STAGED}", f"ALTER TABLE temp.{copy} RENAME TO {identifier(STAGE)}"
-
-
-def fitted(hidden: Sequence[str], shared: Sequence[str], casts: Sequence[Cast]) -> str:
-    """Restage with the table's columns and types only; rows of which a value does not fit are left out."""
+def fitted(hidden: Sequence[str], shared: Sequence[str], casts: Sequence[Cast], *, shown: bool) -> list[str]:
+    """Restage with the table's columns and types only; rows of which a value does not fit are left out. `shown`: the stage is a view so far."""
     to = {cast.column: cast.target for cast in casts}
     columns = [identifier(name) for name in hidden]
     columns += [f"CAST({identifier(name)} AS {to[name]}) AS {identifier(name)}" if name in to else identifier(name) for name in shared]
     where = f" WHERE NOT ({_any(casts)})" if casts else ""
-    return f"CREATE OR REPLACE TEMP TABLE {identifier(STAGE)} AS SELECT {', '.join(columns)} FROM {_STAGED}{where}"
+    rows = f"SELECT {', '.join(columns)} FROM {_STAGED}{where}"
+    if not shown:
+        return [f"CREATE OR REPLACE TEMP TABLE {identifier(STAGE)} AS {rows}"]
+    copy = identifier("_wm_fitted")
+    return [f"CREATE TEMP TABLE {copy} AS {rows}", f"DROP VIEW {_STAGED}", f"ALTER TABLE temp.{copy} RENAME TO {identifier(STAGE)}"]
 
 
 def duplicates(key: Sequence[str]) -> str:

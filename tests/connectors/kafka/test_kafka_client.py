@@ -4,10 +4,11 @@ import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from aiokafka import AIOKafkaConsumer
 from aiokafka import errors as kafka
 from aiokafka.client import AIOKafkaClient
 from aiokafka.structs import TopicPartition
@@ -15,7 +16,8 @@ from aiokafka.structs import TopicPartition
 from connectors.kafka import columns, hooks, reader
 from connectors.kafka.client import KafkaConnection
 from connectors.kafka.columns import BatchFetch
-from connectors.kafka.reader import INLINE_BYTES_MAX, SpanReader
+from connectors.kafka.reader import GATHER_BYTES, GATHER_SECONDS, SpanReader
+from connectors.kafka.spans import INLINE_BYTES_MAX
 from reactor.domain.spans import SourcePartition
 from reactor.errors import Outage, UsageError
 from reactor.ports import RawSpan
@@ -96,17 +98,17 @@ async def test_a_damaged_batch_is_an_outage_that_says_where() -> None:
     await spans.close()
 
 
-@pytest.mark.parametrize(("size_bytes", "here"), [(1000, True), (INLINE_BYTES_MAX, False)])
-async def test_what_is_small_is_decoded_where_it_is(size_bytes: int, here: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    threads: list[int] = []
-
-    plain = columns.table
+@pytest.mark.parametrize(("size_bytes", "codec", "here"), [(1000, 0, True), (1000, 1, False), (INLINE_BYTES_MAX, 0, False)])
+async def test_what_is_known_to_be_small_is_decoded_where_it_is(size_bytes: int, codec: int, here: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for the first fetch: at its first call compiled code is loaded, or even made."""
+    threads, plain = list[bool](), columns.table
 
     def table(*given: Any) -> pa.Table:
-        threads.append(threading.get_ident())
+        threads.append(threading.get_ident() == here_is)
         return plain(*given)
 
     monkeypatch.setattr(columns, "table", table)
+    here_is = threading.get_ident()
     spans, partition, taken = SpanReader(CONNECTION, columns=True), TopicPartition("orders", 0), list[RawSpan]()
     spans.next[partition] = 7
 
@@ -114,10 +116,25 @@ async def test_what_is_small_is_decoded_where_it_is(size_bytes: int, here: bool,
         taken.append(span)
         return True
 
-    await spans.hand_over(partition, BatchFetch(7, 8, [memoryview(Batch(7, [Record(0, b"v" * size_bytes)], 8).encoded())]), take)
+    for lo in (7, 8):
+        batch = Batch(lo, [Record(0, b"v" * size_bytes)], lo + 1, codec=codec)
+        await spans.hand_over(partition, BatchFetch(lo, lo + 1, [memoryview(batch.encoded())]), take)
     await spans.close()
-    assert [len(value) for span in taken for value in span.records["value"].to_pylist()] == [size_bytes]
-    assert (threads == [threading.get_ident()]) == here
+    assert [len(value) for span in taken for value in span.records["value"].to_pylist()] == [size_bytes, size_bytes]
+    assert threads == [False, here]
+
+
+def test_a_broker_gathers_only_while_records_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[bool] = []
+    monkeypatch.setattr(hooks, "set_fetch", lambda _, bytes_min, seconds: said.append((bytes_min, seconds) == (GATHER_BYTES, GATHER_SECONDS)))
+    now = 1000.0
+    monkeypatch.setattr(reader, "monotonic", lambda: now)
+    spans = SpanReader.__new__(SpanReader)
+    spans.consumer, spans._came_at = cast("AIOKafkaConsumer", None), 0.0
+    for seconds, came in ((0.0, True), (0.05, True), (0.05, False), (0.02, True), (0.2, True), (0.05, True), (0.5, False), (0.0, True)):
+        now += seconds
+        spans._gather(came=came)
+    assert said == [False, True, False, True, False, True, False, False]
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from aiokafka import TopicPartition
 from aiokafka.consumer import fetcher
 from aiokafka.protocol.fetch import FetchRequest
 
-from connectors.kafka.reader import FETCH_WAIT_SECONDS, GATHER_BYTES, GATHER_SECONDS, SpanReader
+from connectors.kafka import hooks
+from connectors.kafka.reader import SpanReader
 from connectors.kafka.spans import Fetched
 from reactor.ports import RawSpan
 from tests.connectors.kafka.lab import Lab
@@ -101,7 +102,7 @@ async def test_what_was_offered_while_it_was_started_again_is_read_again(lab: La
         await taker.until_at(10)
 
 
-async def test_a_broker_gathers_only_while_records_come(lab: Lab, monkeypatch: pytest.MonkeyPatch, *, columns: bool) -> None:
+async def test_a_broker_is_asked_to_wait_as_is_said(lab: Lab, monkeypatch: pytest.MonkeyPatch, *, columns: bool) -> None:
     asked: list[tuple[int, int]] = []
 
     def request(wait_ms: int, bytes_min: int, *rest: Any, **named: Any) -> FetchRequest:
@@ -111,19 +112,12 @@ async def test_a_broker_gathers_only_while_records_come(lab: Lab, monkeypatch: p
     monkeypatch.setattr(fetcher, "FetchRequest", request)
     async with opened(lab, columns=columns) as (reader, partition):
         taker = Taker(reader, partition)
-        at_once, gathered = (int(FETCH_WAIT_SECONDS * 1000), 1), (int(GATHER_SECONDS * 1000), GATHER_BYTES)
         await taker.until_at(10)
-        assert asked[0] == at_once
-        await until_asked(taker, asked, gathered, "while records come")
-        asked.clear()
-        await until_asked(taker, asked, at_once, "once they do not")
-        await lab.produce("orders", [b"b"])
-        await taker.until_at(11)
+        assert set(asked) == {(500, 1)}
+        hooks.set_fetch(reader.consumer, 7, 0.123)
 
+        async def asked_so() -> bool:
+            await taker.hand_over(await reader.fetch())
+            return (123, 7) in asked
 
-async def until_asked(taker: Taker, asked: Sequence[tuple[int, int]], wanted: tuple[int, int], when: str) -> None:
-    async def found() -> bool:
-        await taker.hand_over(await taker.reader.fetch())
-        return wanted in asked
-
-    await until(found, f"it is asked for {wanted} {when}", 60.0)
+        await until(asked_so, "it is asked for 7 bytes", 60.0)
