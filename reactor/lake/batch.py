@@ -1,7 +1,8 @@
 """The records of a run: from the pieces that the core carried to the table `_wm_batch` that the script reads.
 
-The records as they came stay Arrow: their numbers, bytes and origin; only what is set aside is ever copied from there. `_wm_batch` shows the decoded columns, those of the metadata that the script can see (`named_columns`), and hidden ones. Records are numbered
-by slice, and within a slice in the order of their offsets, so a slice is a range of numbers.
+The records as they came stay Arrow: their numbers, bytes and origin; only what is set aside is ever copied from there. `_wm_batch` shows the
+decoded columns, those of the metadata that the script can see (`named_columns`), and hidden ones. Records are numbered by slice, and within a
+slice in the order of their offsets, so a slice is a range of numbers.
 """
 
 from __future__ import annotations

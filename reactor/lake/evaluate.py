@@ -86,7 +86,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """What came of it: the stage table has the `columns`, and the hidden ones that `selected` says.
+    """What came of it: the stage has the `columns`, and the hidden ones that `selected` says.
 
     `selected` and `setup` are those of the first slice. `shown`: the stage is a view of the records, which have to stay as long as it is that.
     """

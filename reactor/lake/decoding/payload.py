@@ -1,4 +1,4 @@
-"""Payloads into a table of typed columns: the accepted records in one temp table, the others with their reasons in another."""
+"""Payloads into typed columns: the accepted records in a view of Arrow, the others, if there are any, with their reasons in a temp table."""
 
 from __future__ import annotations
 

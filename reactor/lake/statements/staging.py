@@ -51,7 +51,7 @@ def selections(select: str, *, reads_batch: bool, sliced: bool = False) -> list[
 
 
 def stage(selected: Selected, asset_partition: str | None, latest: Latest | None, *, first: bool = True, shown: bool = False) -> str:
-    """Evaluate it into the stage table. `asset_partition`: of all its rows, where they do not know it themselves; None for an unpartitioned table.
+    """Evaluate it into the stage. `asset_partition`: of all its rows, where they do not know it themselves; None for an unpartitioned table.
 
     `shown`: the stage is a view instead, which shows the records where they were decoded.
     """
