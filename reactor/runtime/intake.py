@@ -32,6 +32,7 @@ INLINE_BYTES_MAX = 65_536
 """A span up to this size is split where it is: to hand it to a thread takes as long, and keeps the loop as busy. But by routings that have split
 before: compiled code is loaded, or even made, at its first call."""
 WARM_MAX = 1000
+"""Sets of routings that are remembered for that."""
 REVOKE_SECONDS = 10.0
 """How long running runs may hold what is being revoked; then their token decides."""
 

@@ -166,6 +166,20 @@ def left_is_settled(patch: Patch) -> None:
     patch.setattr(Ledger, "_take_out", take_out)
 
 
+def parked_is_forgotten(patch: Patch) -> None:
+    """A run that takes a slice takes for done what a parked ledger holds of it."""
+    honest = Lane.start
+
+    def start(self: Lane, ticket: effects.Ticket, asset_partitions: tuple[str, ...]) -> Any:
+        found = honest(self, ticket, asset_partitions)
+        for d in asset_partitions:
+            if not any(d in ledger.open for ledger in found[0].ledgers):
+                self.debouncer.remove(d)
+        return found
+
+    patch.setattr(Lane, "start", start)
+
+
 def failed_is_dropped(patch: Patch) -> None:
     """A run that failed for good is forgotten with its records."""
 
@@ -295,7 +309,10 @@ MUTANTS = [
         slice_is_due_twice: DEBOUNCER + "TestSlices::runTest",
     }),
     *_mutants("ledger", {floor_regresses: MACHINE, never_paused: ENGINE + "over_the_limit_the_oldest_slice_is_due_and_a_stuck_lane_is_detached"}),
-    *_mutants("lanes", dict.fromkeys([two_runs_in_a_lane, left_is_settled, failed_is_dropped], MACHINE)),
+    *_mutants("lanes", {
+        **dict.fromkeys([two_runs_in_a_lane, left_is_settled, failed_is_dropped], MACHINE),
+        parked_is_forgotten: ENGINE + "what_comes_straight_back_later_than_its_neighbour_is_still_due",
+    }),
     *_mutants("engine", {tickets_of_the_process: "tests/properties/test_engine_lives.py::test_an_engine_is_a_function_of_its_inputs", asked_for_twice: MACHINE}),
     *_mutants("lake + state", {no_file_kept: "tests/lake/test_lost_answers.py::test_every_kind_of_write_is_whole_after_a_lost_answer"}),
     *_mutants("sources", {
