@@ -83,6 +83,11 @@ class SpanReader:
             raise self._connection.failure(error) from error
         if self._columns:
             await self._go_columnar()
+        try:
+            hooks.set_fetch(self.consumer, 1, FETCH_WAIT_SECONDS)
+        except hooks.HookError as missing:
+            self._gathers = False
+            log.warning("Kafka is asked for each record at once, which takes more of the processor: %s", missing)
 
     async def _go_columnar(self) -> None:
         """Imported here: numba takes 0.4 s, and a command that reads nothing should not pay for it."""

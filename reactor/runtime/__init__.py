@@ -1,9 +1,9 @@
 """Carries out what the core decides, on one asyncio loop.
 
-    sources ─▶ intake (split in a worker thread) ─▶ bounded span queue ─▶ loop ─▶ Engine ─▶ effects ─▶ tasks ─▶ answers ─▶ loop
+    sources ─▶ intake (split, what is large in a thread) ─▶ bounded span queue ─▶ loop ─▶ Engine ─▶ effects ─▶ tasks ─▶ answers ─▶ loop
 
-*Authority.* Only `loop` touches the engine: everything else hands it a call and waits. PostgreSQL says what is settled; an answer that did
-not come is asked for until it does (`executor`, after `commit.md` 6). *Bounds.* The span queue is bounded in spans, open slices in bytes
+*Authority.* Only `loop` touches the engine: everything else hands it a call and waits, or looks at it between two turns. PostgreSQL says what
+is settled; an answer that did not come is asked for until it does (`executor`, after `commit.md` 6). *Bounds.* The span queue is bounded in spans, open slices in bytes
 (the engine detaches or pauses); answers have a queue of their own, bounded by the number of effects that are out, and are taken first.
 *Failure.* An outage of PostgreSQL, the lake or a source is waited out where it happened, with backoff; nothing is given up and no run
 fails by it. A task that ends for another reason ends the service (`supervision`): a restart alone repairs.

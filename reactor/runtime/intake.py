@@ -2,7 +2,7 @@
 
 A position is inserted before anything is read for it, with its start resolved to an offset. What is stored is compared with what the log
 holds (`core.examination`): a lost range is jumped over, recorded and shown; a log that is another one halts those who read it, and they
-are asked about again while it lasts. Spans are split here, in a worker thread, so the loop only moves them.
+are asked about again while it lasts. Spans are split here, in a worker thread unless they are small, so the loop only moves them.
 """
 
 from __future__ import annotations

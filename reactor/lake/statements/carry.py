@@ -37,7 +37,6 @@ AGGREGATES = frozenset(_AGGREGATE_NAMES.split())
 """One of these makes one row of many."""
 
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
-_NAME = ([TokenType.VAR], [TokenType.IDENTIFIER])
 _ENDS_PLAINNESS = {
     TokenType.GROUP_BY, TokenType.HAVING, TokenType.QUALIFY, TokenType.WINDOW, TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH, TokenType.UNION,
     TokenType.EXCEPT, TokenType.INTERSECT, TokenType.USING, TokenType.TABLE_SAMPLE, TokenType.JOIN, TokenType.SEMICOLON,
@@ -202,5 +201,5 @@ def _items(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
 def _is_name(item: Sequence[Token], names: frozenset[str]) -> bool:
     """One of the names, or that with `AS name`."""
     kinds = [token.token_type for token in item]
-    named = kinds[:1] in _NAME and (len(kinds) == 1 or (kinds[1] is TokenType.ALIAS and kinds[2:] in _NAME))
-    return named and item[0].text.lower() in names
+    spelt = _NAMES.issuperset(kinds[::2])
+    return spelt and kinds[1::2] in ([], [TokenType.ALIAS]) and len(kinds) in {1, 3} and item[0].text.lower() in names

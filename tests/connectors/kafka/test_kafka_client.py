@@ -157,3 +157,17 @@ async def test_without_the_columnar_way_it_is_read_record_by_record(
         await intake.until_at(lab.part("orders"), 1)
     assert intake.column(lab.part("orders"), "value") == [b"a"]
     assert str(missing) in caplog.text
+
+
+async def test_without_a_way_to_gather_each_record_is_asked_for(lab: Lab, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def set_fetch(*_: object) -> None:
+        raise hooks.HookError("built in another way")
+
+    monkeypatch.setattr(hooks, "set_fetch", set_fetch)
+    await lab.make_topic("orders")
+    await lab.produce("orders", [b"a"])
+    intake = Recorder()
+    async with reading(lab.source("orders"), intake):
+        await intake.until_at(lab.part("orders"), 1)
+    assert intake.column(lab.part("orders"), "value") == [b"a"]
+    assert "asked for each record at once" in caplog.text
