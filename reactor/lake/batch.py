@@ -15,7 +15,6 @@ from itertools import pairwise
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from reactor.domain.partitions import MICROSECONDS
 from reactor.domain.scripts import Partitioning, Script
@@ -24,8 +23,9 @@ from reactor.lake.asking import first_row, shown
 from reactor.lake.decoding import payload
 from reactor.lake.decoding.columns import read_exactly
 from reactor.lake.decoding.event_time import read_event_times
+from reactor.lake.decoding.scanner import Mask
 from reactor.lake.evaluate import Records
-from reactor.lake.quarantine import REJECTS, create_rejects
+from reactor.lake.quarantine import set_aside
 from reactor.lake.rows import Rows
 from reactor.lake.statements.carry import BATCH, carrying
 from reactor.lake.statements.quoting import identifier, literal
@@ -42,9 +42,6 @@ METADATA: Mapping[str, str] = {
 AHEAD_SECONDS_MAX = 300
 """An event time further ahead of now is that of a clock that is wrong: the row is kept, and counted."""
 
-SMALL_ROWS = 1000
-"""Pieces that have fewer rows than this on average are copied into one: whatever is done with a column costs something for each of its pieces."""
-
 TOMBSTONE = "tombstone"
 _DECODABLE, _DECODED, _UNDECODED, _KEPT = "_wm_decodable", "_wm_decoded", "_wm_undecoded", "_wm_kept"
 
@@ -58,7 +55,7 @@ _NO_RECORDS = pa.schema([
 class Batch:
     """The decoded records of an order. `raw`: as they came, with their numbers, `source` and `source_partition`.
 
-    `total`: all of them, tombstones and unrouted ones too; `tombstones`: those that are no rows.
+    `total`: all of them, tombstones and unrouted ones too; `tombstones`: those that are no rows; `rejected`: those that are set aside.
 
     `among`: of how many offsets the slice that spans most of them is a part. `skewed`: those whose event time lies more than
     `AHEAD_SECONDS_MAX` ahead of now; `duplicates`: those that were settled before, and left out.
@@ -69,6 +66,7 @@ class Batch:
     total: int
     among: int
     tombstones: int
+    rejected: int
     skewed: int
     duplicates: int
 
@@ -117,23 +115,15 @@ class _Gathered:
 
     def raw(self) -> pa.Table:
         """See `Batch.raw`."""
-        records = pa.concat_tables(self.tables or [_NO_RECORDS.empty_table()], promote_options="permissive")
-        if records.num_rows < len(self.tables) * SMALL_ROWS:
-            records = _combined(records)
+        tables = self.tables or [_NO_RECORDS.empty_table()]
+        alike = all(table.schema == tables[0].schema for table in tables)
+        records = pa.concat_tables(tables, promote_options="none" if alike else "permissive")
         numbers = pa.array(np.arange(self.rows))
         sources = self.constant([origin.source for origin in self.origins], pa.string()).dictionary_encode()
         partitions = self.constant([origin.number for origin in self.origins], pa.string()).dictionary_encode()
         return records.append_column("_row", numbers).append_column(ROW, numbers).append_column("source", sources).append_column(
             "source_partition", partitions
         )
-
-
-def _combined(records: pa.Table) -> pa.Table:
-    """Columns in one chunk each, but for payloads that take much room: those are copied piece by piece where they are decoded."""
-    if records.nbytes <= payload.PIECE_BYTES:
-        return records.combine_chunks()
-    values = records["value"]
-    return records.drop_columns("value").combine_chunks().add_column(3, "value", values)
 
 
 def gather(cursor: duckdb.DuckDBPyConnection, script: Script, slices: Sequence[SliceInput]) -> Batch:
@@ -145,13 +135,16 @@ def gather(cursor: duckdb.DuckDBPyConnection, script: Script, slices: Sequence[S
             gathered.add(part)
         bounds.append(gathered.rows)
     raw, decodable = gathered.raw(), bounds[len(routed)]
-    cursor.execute(create_rejects())
-    unplaced = _set_unrouted_aside(cursor, gathered, decodable)
+    unplaced, tombstones = _set_unrouted_aside(cursor, gathered, decodable)
+    ranges = tuple(pairwise(bounds[: len(routed) + 1]))
     batch = _Decoding(cursor, script, gathered, [s.asset_partition for s in routed], bounds)
-    tombstones = batch.decode(raw.slice(0, decodable))
-    records = Records(tuple(pairwise(bounds[: len(routed) + 1])), batch.hidden, batch.exact)
+    decoded = batch.decode(raw.slice(0, decodable))
+    accepted = None if decoded.accepted is None else [int(np.count_nonzero(decoded.accepted[lo:hi])) for lo, hi in ranges]
+    records = Records(ranges, batch.hidden, batch.exact, accepted)
     among = max((sum(hi - lo for _, lo, hi, _ in s.parts) for s in slices), default=0)
-    return Batch(records, raw, gathered.rows, among, tombstones + unplaced, gathered.skewed, gathered.duplicates)
+    return Batch(
+        records, raw, gathered.rows, among, tombstones + decoded.tombstones, unplaced + decoded.rejected, gathered.skewed, gathered.duplicates
+    )
 
 
 def forget(cursor: duckdb.DuckDBPyConnection) -> None:
@@ -162,15 +155,24 @@ def forget(cursor: duckdb.DuckDBPyConnection) -> None:
     payload.forget(cursor, _DECODED)
 
 
-def _set_unrouted_aside(cursor: duckdb.DuckDBPyConnection, gathered: _Gathered, first: int) -> int:
-    """All records without a slice, with their reasons; tombstones have nothing to set aside: how many they are."""
+def _set_unrouted_aside(cursor: duckdb.DuckDBPyConnection, gathered: _Gathered, first: int) -> tuple[int, int]:
+    """All records without a slice, with their reasons: how many, and how many tombstones, which have nothing to set aside."""
     if not gathered.reasons:
-        return 0
+        return 0, 0
     reasons = pa.chunked_array(gathered.reasons, pa.string())
     numbers = pa.array(np.arange(first, first + len(reasons)))
     with shown(cursor, _UNDECODED, pa.table({"number": numbers, "reason": reasons})):
-        cursor.execute(f"INSERT INTO {REJECTS} SELECT number, reason, NULL, NULL FROM {_UNDECODED} WHERE reason <> {literal(TOMBSTONE)}")
-    return int(pc.sum(pc.equal(reasons, TOMBSTONE)).as_py() or 0)
+        rejected = set_aside(cursor, f"SELECT number, reason, NULL, NULL FROM {_UNDECODED} WHERE reason <> {literal(TOMBSTONE)}")
+    return rejected, len(reasons) - rejected
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoded:
+    """What came of the records of all slices. `accepted`: which are rows; None where that is not known here."""
+
+    rejected: int
+    tombstones: int
+    accepted: Mask | None
 
 
 @dataclass(slots=True)
@@ -202,8 +204,8 @@ class _Decoding:
         seen = named_columns((*self.script.body.setup, self.script.body.select), free)
         return tuple(name for name in free if name in seen)
 
-    def decode(self, raw: pa.Table) -> int:
-        """Make `_wm_batch`, and put into `_wm_rejects` what cannot be decoded; the number of tombstones that are no rows.
+    def decode(self, raw: pa.Table) -> _Decoded:
+        """Make `_wm_batch`, and set aside what cannot be decoded.
 
         A plain SELECT reads each record once, and reads it where it was decoded; for any other the records are copied into a table.
         """
@@ -212,25 +214,29 @@ class _Decoding:
             columns = ", ".join(identifier(name) for name in (*self.metadata, *self.hidden, "value"))
             with shown(self.cursor, _DECODABLE, records):
                 self.cursor.execute(f"CREATE TEMP TABLE {identifier(_KEPT)} AS SELECT {columns} FROM {_DECODABLE}")
-            kept, tombstones = _KEPT, 0
-        else:
-            kept, tombstones = self._decode(records)
-        self.cursor.execute(f"CREATE TEMP VIEW {identifier(BATCH)} AS SELECT {', '.join(self._columns())} FROM temp.{identifier(kept)}")
-        return tombstones
+            self._show(_KEPT)
+            return _Decoded(0, 0, None)
+        return self._decode(records)
 
-    def _decode(self, records: pa.Table) -> tuple[str, int]:
-        """(The relation of the decoded records, how many tombstones are none of them.)"""
-        keep, nulls, kept = [*self.metadata, *self.hidden], records["value"].null_count, _DECODED
-        rejected = payload.decode(self.cursor, records, self.script.header.batch, keep, _DECODED, _UNDECODED)
-        if nulls or carrying(self.script.body.select, self.hidden) is None:
-            kept = _KEPT
+    def _decode(self, records: pa.Table) -> _Decoded:
+        keep, nulls = [*self.metadata, *self.hidden], records["value"].null_count
+        copied = nulls or carrying(self.script.body.select, self.hidden) is None
+        into = _DECODED if copied or "value" in self.metadata else BATCH
+        decoded = payload.decode(self.cursor, records, self.script.header.batch, keep, into, _UNDECODED)
+        if copied:
             self.cursor.execute(f"CREATE TEMP TABLE {identifier(_KEPT)} AS SELECT * FROM temp.{identifier(_DECODED)}")
-        tombstones = self._tombstones(records, keep) if nulls else 0
-        if rejected:
-            self.cursor.execute(f'INSERT INTO {REJECTS} SELECT _row, reason, "column", NULL FROM temp.{identifier(_UNDECODED)}'
-                                f" WHERE reason <> {literal(TOMBSTONE)}")
-            self.cursor.execute(f"DROP TABLE temp.{identifier(_UNDECODED)}")
-        return kept, tombstones
+        if into != BATCH:
+            self._show(_KEPT if copied else _DECODED)
+        tombstones, rejected = self._tombstones(records, keep) if nulls else 0, 0
+        if decoded.rejected:
+            undecoded = f"temp.{identifier(_UNDECODED)}"
+            rejected = set_aside(self.cursor, f'SELECT _row, reason, "column", NULL FROM {undecoded} WHERE reason <> {literal(TOMBSTONE)}')
+            self.cursor.execute(f"DROP TABLE {undecoded}")
+        return _Decoded(rejected, tombstones, None if nulls else decoded.accepted)
+
+    def _show(self, relation: str) -> None:
+        """Make `_wm_batch` of a relation with all its columns."""
+        self.cursor.execute(f"CREATE TEMP VIEW {identifier(BATCH)} AS SELECT {', '.join(self._columns())} FROM temp.{identifier(relation)}")
 
     def _columns(self) -> list[str]:
         """The declared ones, then the metadata, then the hidden ones."""

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 
+from reactor.domain.assets import LakeTable
 from reactor.errors import RunBlocked
 from reactor.lake.session import leave
 from reactor.lake.statements.carry import only_names
 from reactor.lake.statements.quoting import identifier
 from reactor.lake.statements.script_text import ScriptText, attaches
 from reactor.lake.statements.staging import DELETED_OUTPUT, STAGE, Latest, Selected, batch_view, mark_deletes, selections, stage
-from reactor.lake.tables import Columns
+from reactor.lake.tables import Columns, Existing, look
 
 RESERVED_PREFIX = "_wm_"
 Enter = Callable[[duckdb.DuckDBPyConnection], None]
@@ -43,11 +44,13 @@ class Records:
     """Where the records of each slice lie in the table `_wm_batch`: half-open ranges of `_wm_row`, in the order of the slices.
 
     `exact`: the columns, in lower case, that hold what was read as it is, so that showing them again costs next to nothing and cannot fail.
+    `accepted`: how many records of each slice are there; None where nobody has counted.
     """
 
     ranges: Sequence[tuple[int, int]]
     hidden: tuple[str, ...]
     exact: frozenset[str] = frozenset()
+    accepted: Sequence[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +92,26 @@ class Evaluated:
     """What came of it: the stage has the `columns`, and the hidden ones that `selected` says.
 
     `selected` and `setup` are those of the first slice. `shown`: the stage is a view of the records, which have to stay as long as it is that.
+    `existing`: what stood at the target's name meanwhile.
     """
 
     selected: Selected
     columns: Columns
     setup: tuple[str, ...]
-    shown: bool = False
+    shown: bool
+    existing: Existing | None
 
 
-def evaluate(cursor: duckdb.DuckDBPyConnection, work: Work, enter: Enter, attaching: AbstractContextManager[object]) -> Evaluated:
-    """Stage the rows of the slices. Raises `RunBlocked` (its columns cannot be kept), `duckdb.Error`.
+def evaluate(
+    cursor: duckdb.DuckDBPyConnection, work: Work, table: LakeTable, enter: Enter, attaching: AbstractContextManager[object],
+) -> Evaluated:
+    """Stage the rows of the slices for a table. Raises `RunBlocked` (its columns cannot be kept), `duckdb.Error`.
 
     `enter` makes the script's lake the cursor's database, which it is not any more afterwards. `attaching`: held while a script has databases
     of its own, because their names are everybody's.
     """
     with _attached(cursor, work, attaching):
-        return _evaluate(cursor, work, enter)
+        return _evaluate(cursor, work, table, enter)
 
 
 def bind(cursor: duckdb.DuckDBPyConnection, work: Work, attaching: AbstractContextManager[object]) -> None:
@@ -144,23 +151,24 @@ def _databases(cursor: duckdb.DuckDBPyConnection) -> set[str]:
     return {str(row[0]) for row in cursor.execute("SELECT database_name FROM duckdb_databases()").fetchall()}
 
 
-def _evaluate(cursor: duckdb.DuckDBPyConnection, work: Work, enter: Enter) -> Evaluated:
+def _evaluate(cursor: duckdb.DuckDBPyConnection, work: Work, table: LakeTable, enter: Enter) -> Evaluated:
     select = work.text.select(work.slices[0])
     *better, as_written = selections(select, reads_batch=work.records is not None, sliced=len(work.slices) > 1)
     for selected in better:
         try:
-            return _in_transaction(cursor, work, selected, enter)
+            return _in_transaction(cursor, work, selected, table, enter)
         except duckdb.BinderException:  # it only looked plain; if the SELECT itself is wrong, the next way says so
             continue
-    return _in_transaction(cursor, work, as_written, enter)
+    return _in_transaction(cursor, work, as_written, table, enter)
 
 
-def _in_transaction(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected, enter: Enter) -> Evaluated:
+def _in_transaction(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected, table: LakeTable, enter: Enter) -> Evaluated:
     cursor.execute("BEGIN")
     try:
-        enter(cursor)  # to come and go asks the catalog as well: within the transaction that has it open
+        enter(cursor)  # to come and go asks the catalog as well, and so does a look: within the transaction that has it open
         evaluated = _staged(cursor, work, selected)
         leave(cursor)
+        evaluated = replace(evaluated, existing=look(cursor, table))
         cursor.execute("COMMIT")
     except BaseException:
         with suppress(duckdb.Error):
@@ -191,7 +199,7 @@ def _staged(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected) -
         cursor.execute(stage(one, asset_partition if work.partitioned else None, work.latest, first=not number, shown=shown))
     _refuse_unfit(cursor, columns, f"temp.{identifier(STAGE)}")
     _mark_deletes(cursor, work, columns)
-    return Evaluated(selected, columns, work.text.setup(work.slices[0]), shown)
+    return Evaluated(selected, columns, work.text.setup(work.slices[0]), shown, existing=None)
 
 
 def _forget_setup(cursor: duckdb.DuckDBPyConnection) -> None:

@@ -15,6 +15,7 @@ import duckdb
 from reactor.errors import RunBlocked, RunFailed
 from reactor.lake.asking import first_row
 from reactor.lake.evaluate import Evaluated
+from reactor.lake.quarantine import set_aside
 from reactor.lake.statements import checking
 from reactor.lake.statements.checking import Cast
 from reactor.lake.statements.plan import Shape, Target
@@ -27,7 +28,7 @@ from reactor.ports import Drift, SchemaVersion
 class Fitted:
     """Staged rows that have the table's names and types. `columns`: those they share, or all if the table is made after them.
 
-    `restaged`: they had others before, so the stage is a table in any case.
+    `restaged`: they had others before, so the stage is a table in any case. `rejected`: records whose rows do not fit, and are set aside.
     """
 
     shape: Shape
@@ -35,6 +36,7 @@ class Fitted:
     schema: SchemaVersion
     drift: Drift
     restaged: bool = False
+    rejected: int = 0
 
 
 def schema_version(columns: Columns) -> SchemaVersion:
@@ -58,11 +60,10 @@ def shape_of(to: Target, existing: Existing | None, staged: Columns) -> Shape:
     return "same" if not whole or existing.columns == staged else "other"
 
 
-def fit(cursor: duckdb.DuckDBPyConnection, to: Target, existing: Existing | None, evaluated: Evaluated, records_into: str | None) -> Fitted:
+def fit(cursor: duckdb.DuckDBPyConnection, to: Target, existing: Existing | None, evaluated: Evaluated) -> Fitted:
     """Give the staged rows the table's shape.
 
-    `records_into`: a table that takes (record number, reason, column, message) of what does not fit and can be told by its record; where it
-    cannot, RunFailed. Raises RunBlocked, `duckdb.Error`.
+    What does not fit is set aside, if it can be told by its record; else RunFailed. Raises RunBlocked, `duckdb.Error`.
     """
     merge = to.materialize.strategy == "merge"
     staged = tuple(column for column in evaluated.columns if not merge or column[0].lower() != DELETED_OUTPUT)
@@ -71,13 +72,14 @@ def fit(cursor: duckdb.DuckDBPyConnection, to: Target, existing: Existing | None
         return Fitted(shape, staged, schema_version(staged), Drift())
     drift, casts, shared = _compare(staged, existing.columns)
     _refuse_lost(to, shared)
+    rejected = 0
     if drift.added or casts:
         hidden = [*evaluated.selected.hidden, *([SLICE] if existing.sliced else []), *([DELETED] if merge else [])]
         if casts:
-            _set_aside(cursor, casts, records_into if evaluated.selected.carried else None)
+            rejected = _set_aside(cursor, casts, carried=evaluated.selected.carried)
         for statement in checking.fitted(hidden, [name for name, _ in shared], casts, shown=evaluated.shown):
             cursor.execute(statement)
-    return Fitted(shape, shared, schema_version(existing.columns), drift, restaged=bool(drift.added or casts))
+    return Fitted(shape, shared, schema_version(existing.columns), drift, restaged=bool(drift.added or casts), rejected=rejected)
 
 
 def _compare(staged: Columns, stored: Columns) -> tuple[Drift, list[Cast], Columns]:
@@ -99,11 +101,11 @@ def _refuse_lost(to: Target, shared: Columns) -> None:
             raise RunBlocked(f"the table has no column {name}, by which its rows are told apart", hint="add the column to the table, or rebuild it")
 
 
-def _set_aside(cursor: duckdb.DuckDBPyConnection, casts: Sequence[Cast], records_into: str | None) -> None:
+def _set_aside(cursor: duckdb.DuckDBPyConnection, casts: Sequence[Cast], *, carried: bool) -> int:
     count, example = first_row(cursor, checking.unfit(casts)) or (0, None)
     if not count:
-        return
-    if records_into is None:
+        return 0
+    if not carried:
         columns = ", ".join(f"{cast.column} {cast.target}" for cast in casts)
         raise RunFailed(f"{count} rows hold a value that does not fit the table ({columns})", hint=str(example))
-    cursor.execute(f"INSERT INTO {records_into} {checking.unfit_records(casts)}")
+    return set_aside(cursor, checking.unfit_records(casts))

@@ -19,7 +19,7 @@ from reactor.domain.spans import UNROUTED
 from reactor.errors import Outage, ReactorError, RunBlocked
 from reactor.lake.keep import Custody
 from reactor.lake.limits import Stages
-from reactor.lake.session import Instance, leave
+from reactor.lake.session import Instance
 from reactor.lake.statements import plan
 from reactor.lake.statements.quoting import identifier
 from reactor.lake.write import Contents, TableChanged, Write
@@ -137,7 +137,6 @@ class StagedRun:
         if self._instance.retired:
             raise Outage("the lakes were attached anew", hint="the rows are staged again")
         self._instance.reach(self._contents.to.table.catalog)
-        leave(self._cursor)
         self._began_at = time.time()
         self._cursor.execute("BEGIN")
         self._open = True

@@ -1,6 +1,6 @@
 """Records that cannot become rows: set aside with their bytes, in the commit of the others (KF-11).
 
-`_wm_rejects` gathers them while a run is staged: record number, reason word, column, message. Once all are known, `_wm_quarantined` keeps
+`_wm_rejects` gathers them while a run is staged, if there are any: record number, reason word, column, message. Once all are known, `_wm_quarantined` keeps
 them with their bytes, and `write` inserts them into the lake's `_reactor_quarantine`, one table for all its assets.
 """
 
@@ -18,7 +18,7 @@ from reactor.lake.asking import first_row, shown
 from reactor.lake.statements.quoting import identifier, literal
 from reactor.lake.statements.staging import ROW
 
-REJECTS = 'temp."_wm_rejects"'
+_REJECTS = 'temp."_wm_rejects"'
 _RAW = "_wm_raw"
 _QUARANTINED = 'temp."_wm_quarantined"'
 
@@ -45,24 +45,26 @@ def quarantine_table(table: LakeTable) -> LakeTable:
     return LakeTable(table.lake, "main", TABLE)
 
 
-def create_rejects() -> str:
-    """The table that gathers them."""
-    return f'CREATE OR REPLACE TEMP TABLE "_wm_rejects" ({identifier(ROW)} BIGINT, reason VARCHAR, "column" VARCHAR, message VARCHAR)'
+def set_aside(cursor: duckdb.DuckDBPyConnection, select: str) -> int:
+    """Gather the (record number, reason, column, message) of a query; how many they are."""
+    cursor.execute(f'CREATE TEMP TABLE IF NOT EXISTS "_wm_rejects" ({identifier(ROW)} BIGINT, reason VARCHAR, "column" VARCHAR, message VARCHAR)')
+    (count,) = first_row(cursor, f"INSERT INTO {_REJECTS} {select}") or (0,)
+    return int(count)
 
 
-def judged(cursor: duckdb.DuckDBPyConnection, records: int, among: int, *, fraction: bool) -> int:
-    """How many records are set aside. Raises RunFailed if they are too many to be accidents.
+def must_be_few(cursor: duckdb.DuckDBPyConnection, rejected: int, records: int, among: int, *, fraction: bool) -> None:
+    """Raises RunFailed if the records that are set aside are too many to be accidents.
 
     `among`: of how many that were read the records are what belongs to this run; records without a slice come without their neighbours.
     """
-    row = first_row(cursor, f"SELECT count(*), count(*) FILTER (reason <> ?) FROM {REJECTS}", [NOT_COUNTED]) or (0, 0)
-    rejected, counted = int(row[0]), int(row[1])
+    if not rejected:
+        return
+    (counted,) = first_row(cursor, f"SELECT count(*) FROM {_REJECTS} WHERE reason <> ?", [NOT_COUNTED]) or (0,)
     if counted > max(REJECTED_ROWS_MAX, REJECTED_OF_MANY_MAX * max(records, among)) or (fraction and records >= FRACTION_FROM_ROWS and counted > REJECTED_FRACTION_MAX * records):
-        reasons = cursor.execute(f"SELECT reason, count(*) FROM {REJECTS} GROUP BY ALL ORDER BY 2 DESC, 1").fetchall()
+        reasons = cursor.execute(f"SELECT reason, count(*) FROM {_REJECTS} GROUP BY ALL ORDER BY 2 DESC, 1").fetchall()
         said = ", ".join(f"{n} {reason}" for reason, n in reasons)
         raise RunFailed(f"{counted} of {records} records cannot become rows ({said}): that is no accident",
                         hint="mend the producer or the script; `runs retry --quarantine --reason …` sets them aside all the same")
-    return rejected
 
 
 def keep_bytes(cursor: duckdb.DuckDBPyConnection, raw: pa.Table) -> None:
@@ -73,7 +75,7 @@ def keep_bytes(cursor: duckdb.DuckDBPyConnection, raw: pa.Table) -> None:
     with shown(cursor, _RAW, raw):
         cursor.execute(
             f'CREATE OR REPLACE TEMP TABLE "_wm_quarantined" AS SELECT r.reason, r."column", r.message, b.source, b.source_partition, b."offset",'
-            f' b."timestamp", b."key", b.headers, b."value" FROM {REJECTS} AS r JOIN {identifier(_RAW)} AS b USING ({identifier(ROW)})'
+            f' b."timestamp", b."key", b.headers, b."value" FROM {_REJECTS} AS r JOIN {identifier(_RAW)} AS b USING ({identifier(ROW)})'
             f" ORDER BY {identifier(ROW)}"
         )
 

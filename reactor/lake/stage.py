@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from uuid import UUID
 
 import duckdb
@@ -11,12 +12,12 @@ from reactor.domain.spans import UNROUTED
 from reactor.errors import RunBlocked, RunFailed
 from reactor.lake.asking import first_row
 from reactor.lake.batch import Batch, forget, gather
-from reactor.lake.evaluate import Work, evaluate
-from reactor.lake.fit import fit
+from reactor.lake.evaluate import Evaluated, Work, evaluate
+from reactor.lake.fit import Fitted, fit
 from reactor.lake.keep import Custody
 from reactor.lake.limits import Stages
 from reactor.lake.materialize import StagedRun
-from reactor.lake.quarantine import REJECTS, Quarantine, judged, keep_bytes, quarantine_table
+from reactor.lake.quarantine import Quarantine, keep_bytes, must_be_few, quarantine_table
 from reactor.lake.session import Instance
 from reactor.lake.statements import checking, plan
 from reactor.lake.statements.plan import Target
@@ -71,7 +72,9 @@ def _staged(instance: Instance, cursor: duckdb.DuckDBPyConnection, order: StageO
     with stages.timed("evaluate"):
         rows = _rows(instance, cursor, work, to, order.table_uuid) if routed else None
     with stages.timed("check"):
-        rejected = judged(cursor, batch.total, batch.among, fraction=bool(routed)) if batch else 0
+        rejected = batch.rejected + (rows.fitted.rejected if rows else 0) if batch else 0
+        if batch:
+            must_be_few(cursor, rejected, batch.total, batch.among, fraction=bool(routed))
         warnings = _checked_keys(cursor, to) if rows else ()
         quarantine = _quarantine(cursor, to, rejected, batch)
         if batch and not (rows and rows.shown):
@@ -80,8 +83,8 @@ def _staged(instance: Instance, cursor: duckdb.DuckDBPyConnection, order: StageO
 
 
 def _rows(instance: Instance, cursor: duckdb.DuckDBPyConnection, work: Work, to: Target, table_uuid: UUID | None) -> StagedRows:
-    evaluated = evaluate(cursor, work, instance.enter, instance.attaching)
-    existing = look(cursor, to.table)
+    evaluated = evaluate(cursor, work, to.table, instance.enter, instance.attaching)
+    existing = evaluated.existing
     if table_uuid is not None and (existing is None or existing.uuid != table_uuid):
         raise RunBlocked(
             f"{to.table.uri} was {'dropped' if existing is None else 'replaced by another table'} behind Reactor's back: going on would leave out"
@@ -89,9 +92,15 @@ def _rows(instance: Instance, cursor: duckdb.DuckDBPyConnection, work: Work, to:
             hint=f"put the table back, or read again from the start: reactor positions reset {to.table.uri} --to earliest --reason \"…\"",
         )
     _admit(cursor, to, existing)
-    fitted = fit(cursor, to, existing, evaluated, REJECTS)
-    counts = cursor.execute(checking.counts(sliced=to.asset_partition is not None)).fetchall()
-    return StagedRows(evaluated, fitted, existing, dict(counts))
+    fitted = fit(cursor, to, existing, evaluated)
+    return StagedRows(evaluated, fitted, existing, _counts(cursor, work, to, evaluated, fitted))
+
+
+def _counts(cursor: duckdb.DuckDBPyConnection, work: Work, to: Target, evaluated: Evaluated, fitted: Fitted) -> Mapping[str, int]:
+    """Staged rows by asset partition. Of records that are only shown it was seen when they were decoded."""
+    if evaluated.shown and not fitted.restaged and work.records and work.records.accepted is not None:
+        return dict(zip(work.slices, work.records.accepted, strict=True))
+    return dict(cursor.execute(checking.counts(sliced=to.asset_partition is not None)).fetchall())
 
 
 def _quarantine(cursor: duckdb.DuckDBPyConnection, to: Target, rejected: int, batch: Batch | None) -> Quarantine:
@@ -122,7 +131,7 @@ def _admit(cursor: duckdb.DuckDBPyConnection, to: Target, existing: Existing | N
         return
     if not existing.made_here and first_row(cursor, f"SELECT 1 FROM {to.table.sql} LIMIT 1"):
         raise RunBlocked(f"{to.table.uri} holds rows that were not made here", hint=f"reactor maintain --adopt {to.table.uri}, or give the asset another name")
-    if existing.sliced and to.asset_partition is not None and (rows := _count(cursor, checking.rows_without_slice(to.table))):
+    if existing.sliced and not existing.never_unsliced and to.asset_partition is not None and (rows := _count(cursor, checking.rows_without_slice(to.table))):
         raise RunBlocked(f"{to.table.uri} holds {rows} rows that belong to no asset partition", hint="delete them, or give them one in `_wm_partition`")
 
 

@@ -23,13 +23,17 @@ MARK_START = '{"reactor":1,'
 
 @dataclass(frozen=True, slots=True)
 class Existing:
-    """A table or a view. `columns` without the hidden one. `folder`: below the lake's data path; None for a view."""
+    """A table or a view. `columns` without the hidden one. `folder`: below the lake's data path; None for a view.
+
+    `never_unsliced`: DuckLake's statistics say that no row was ever without a slice; false where they do not know.
+    """
 
     columns: Columns
     sliced: bool
     uuid: UUID | None
     folder: str | None
     made_here: bool
+    never_unsliced: bool = False
 
     @property
     def view(self) -> bool:
@@ -41,7 +45,9 @@ _FACTS = """
 SELECT t.table_uuid::text AS table_uuid, s.path_is_relative AND t.path_is_relative AS inside, s.path || t.path AS folder,
        EXISTS (SELECT FROM {meta}.ducklake_tag g WHERE g.object_id = t.table_id AND g.end_snapshot IS NULL AND g.key = 'comment' AND g.value = {made_here})
        OR EXISTS (SELECT FROM {meta}.ducklake_snapshot_changes c WHERE c.snapshot_id = t.begin_snapshot AND starts_with(c.commit_extra_info, {mark}))
-         AS made_here
+         AS made_here,
+       EXISTS (SELECT FROM {meta}.ducklake_column c JOIN {meta}.ducklake_table_column_stats n USING (table_id, column_id)
+                WHERE c.table_id = t.table_id AND c.end_snapshot IS NULL AND lower(c.column_name) = {slice} AND NOT n.contains_null) AS never_unsliced
   FROM {meta}.ducklake_table t JOIN {meta}.ducklake_schema s USING (schema_id)
  WHERE t.end_snapshot IS NULL AND s.end_snapshot IS NULL AND lower(t.table_name) = {table} AND lower(s.schema_name) = {schema}
 """
@@ -77,13 +83,14 @@ def look(cursor: duckdb.DuckDBPyConnection, table: LakeTable) -> Existing | None
     if described is None:
         return None
     facts = _FACTS.format(
-        meta=metadata_schema(table.catalog), made_here=literal(MADE_HERE), mark=literal(MARK_START), table=literal(table.table), schema=literal(table.schema)
-    )
+        meta=metadata_schema(table.catalog), made_here=literal(MADE_HERE), mark=literal(MARK_START), slice=literal(SLICE),
+        table=literal(table.table), schema=literal(table.schema),
+    )  # fmt: skip
     found = first_row(cursor, metadata_query(table.catalog, facts))
     if found is None:
         return Existing(*described, uuid=None, folder=None, made_here=False)
-    uuid, inside, folder, made_here = found
-    return Existing(*described, UUID(uuid), folder if inside else None, bool(made_here))
+    uuid, inside, folder, made_here, never_unsliced = found
+    return Existing(*described, UUID(uuid), folder if inside else None, bool(made_here), bool(never_unsliced))
 
 
 def new_folder(cursor: duckdb.DuckDBPyConnection, table: LakeTable) -> str | None:

@@ -20,6 +20,7 @@ from reactor.lake.decoding import grammar
 from reactor.lake.decoding import reasons as why
 from reactor.lake.decoding.columns import Column, bounded, cast, read
 from reactor.lake.decoding.reasons import Reasons
+from reactor.lake.decoding.scanner import Mask
 from reactor.lake.decoding.tokens import Tokens, members, one_array, payloads
 from reactor.lake.decoding.types import Declared, declared
 from reactor.lake.statements.quoting import identifier, literal
@@ -34,13 +35,21 @@ _BOM = b"\xef\xbb\xbf"
 _WHOLE = BatchColumn("value", "JSON")
 
 
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """How many records are rejected, and which are not, in their order; None where only a cast knows."""
+
+    rejected: int
+    accepted: Mask | None
+
+
 def decode(
     cursor: duckdb.DuckDBPyConnection, raw: pa.Table | str, columns: Sequence[BatchColumn] | None, keep: Sequence[str], into: str, rejects: str,
-) -> int:
-    """Decode records into a new TEMP view and, if some are rejected, a new TEMP table; each is in exactly one of them. Returns how many are rejected.
+) -> Decoded:
+    """Decode records into a new TEMP view and, if some are rejected, a new TEMP table; each is in exactly one of them.
 
     `raw`, a table or the name of a relation that the cursor sees, has `_row` BIGINT (unique), `value` BLOB and the columns to `keep`.
-    `into`, a view of memory that is held until `forget`: those, then the declared ones with their types; with `columns` None the payload itself,
+    `into`, a view of memory that is held until `forget`: the declared ones with their types, then those; with `columns` None the payload itself,
     `value` JSON: any JSON text, as it came (without a BOM). `rejects`: `_row` BIGINT, `reason` VARCHAR (conventions 11), `column` VARCHAR
     (the declared column at fault, or NULL); a NULL `value` is rejected as `tombstone`. A cursor has one such view at a time. Raises ValueError
     for a type that `decodable` refuses, and `duckdb.Error`.
@@ -52,7 +61,8 @@ def decode(
     try:
         cursor.execute(f"CREATE TEMP VIEW {identifier(into)} AS {plan.accepted()}")
         reasons = found["reason"].to_numpy()
-        rejected, beyond = int(np.count_nonzero(reasons != why.FINE)), False
+        fine = reasons == why.FINE
+        rejected, beyond = len(fine) - int(np.count_nonzero(fine)), False
         if plan.bounded:
             (accepted,) = first_row(cursor, f"SELECT count(*) FROM temp.{identifier(into)}") or (0,)
             rejected = table.num_rows - accepted
@@ -62,7 +72,7 @@ def decode(
     except duckdb.Error:
         cursor.unregister(_READ)
         raise
-    return rejected
+    return Decoded(rejected, None if plan.bounded else fine)
 
 
 def forget(cursor: duckdb.DuckDBPyConnection, into: str) -> None:
@@ -100,7 +110,7 @@ class _Plan:
             found = [_without_bom(texts).having(reasons == why.FINE)]
         values = [read(tokens, type_, cursor) for tokens, type_ in zip(found, self.types, strict=True)]
         reasons, fault = _worst(reasons, values)
-        kept = {f"k{i}": records[name] for i, name in enumerate(self.keep)}
+        kept = {f"k{i}": one_array(records[name]) for i, name in enumerate(self.keep)}
         cells = {f"c{i}": column.array for i, column in enumerate(values)}
         return pa.table({"row": records["_row"], **kept, **cells, "reason": pa.array(reasons), "fault": pa.array(fault)})
 
@@ -108,7 +118,7 @@ class _Plan:
         """SQL: the rows of `into`."""
         kept = [f"k{i} AS {identifier(name)}" for i, name in enumerate(self.keep)]
         values = [f"v{i} AS {identifier(name)}" for i, name in enumerate(self.names)]
-        return f"SELECT {', '.join(kept + values)} FROM ({self._cast()}) WHERE reason = {why.FINE}{''.join(f' AND NOT {x}' for x in self._beyond().values())}"
+        return f"SELECT {', '.join(values + kept)} FROM ({self._cast()}) WHERE reason = {why.FINE}{''.join(f' AND NOT {x}' for x in self._beyond().values())}"
 
     def rejected(self, *, beyond: bool) -> str:
         """SQL: the rows of `rejects`. `beyond`: a record is out of range, and its first such column is to be found."""

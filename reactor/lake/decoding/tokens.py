@@ -81,7 +81,9 @@ class Texts:
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:
-    """The column in one piece."""
+    """The column in one piece; not a copy where it is one already (what Arrow combines, it copies)."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
     combined = column.combine_chunks()
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from reactor.domain.scripts import BatchColumn
@@ -52,11 +53,12 @@ def decoded(values: Sequence[bytes | str | None], columns: Sequence[BatchColumn]
     declared = columns_of(columns) if isinstance(columns, str) else columns
     names = ["value"] if declared is None else [column.name for column in declared]
     with cursor() as own:
-        rejected = decode(own, records([v.encode() if isinstance(v, str) else v for v in values]), declared, ["_row"], "good", "bad")
+        found = decode(own, records([v.encode() if isinstance(v, str) else v for v in values]), declared, ["_row"], "good", "bad")
         cells = ", ".join(f'CAST("{name}" AS VARCHAR)' for name in names)
-        rows = {n: dict(zip(names, found, strict=True)) for n, *found in own.execute(f"SELECT _row, {cells} FROM good").fetchall()}
-        rejects = {n: (reason, column) for n, reason, column in (own.execute("SELECT * FROM bad").fetchall() if rejected else ())}
-    assert len(rejects) == rejected
+        rows = {n: dict(zip(names, values, strict=True)) for n, *values in own.execute(f"SELECT _row, {cells} FROM good").fetchall()}
+        rejects = {n: (reason, column) for n, reason, column in (own.execute("SELECT * FROM bad").fetchall() if found.rejected else ())}
+    assert len(rejects) == found.rejected
+    assert found.accepted is None or list(np.flatnonzero(found.accepted)) == sorted(rows)
     assert sorted([*rows, *rejects]) == list(range(len(values)))
     return Decoded(rows, rejects)
 

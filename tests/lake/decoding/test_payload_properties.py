@@ -117,7 +117,7 @@ payloads = st.one_of(documents, documents, documents, documents, broken(), st.bi
 @example([b'{"a":0,"n":{"x":1e+16}}'])
 def test_every_record_is_read_as_the_rules_say(batch: list[bytes]) -> None:
     with cursor() as own:
-        rejected = decode(own, records(batch), DECLARED, ["_row"], "good", "bad")
+        rejected = decode(own, records(batch), DECLARED, ["_row"], "good", "bad").rejected
         cells = ", ".join(READ.get(type_, "{}").format('"' + name.replace('"', '""') + '"') for name, type_ in COLUMNS)
         rows = {n: dict(zip((name for name, _ in COLUMNS), found, strict=True)) for n, *found in own.execute(f"SELECT _row, {cells} FROM good").fetchall()}
         rejects = {n: (reason, column) for n, reason, column in (own.execute("SELECT * FROM bad").fetchall() if rejected else ())}
