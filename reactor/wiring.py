@@ -225,11 +225,14 @@ async def _service(parts: Parts, scripts: Sequence[Script], *, streams: bool) ->
             raise StateForbids("; ".join(f"{path} does not run: {why}" for path, why in refused.items()))
         return feeders.graph(scripts, producers)
 
-    return Service(
-        engine=engine, loop=loop, executor=_executor(parts, loop, await state.epoch()), state=state, liveness=state, probe=state, clock=parts.clock,
+    committer = Committer(state, parts.lake, parts.telemetry)
+    service = Service(
+        engine=engine, loop=loop, executor=_executor(parts, loop, await state.epoch(), committer), state=state, liveness=state, probe=state, clock=parts.clock,
         telemetry=parts.telemetry, publishers=_publishers(parts) if streams else [], drain_seconds=settings.run.drain_seconds,
         graph=feeders.graph(scripts, parts.project.producers), graphs=graphs, graph_of=graph_of, lakes_away=parts.lake.away, interrupt=parts.lake.close,
     )
+    committer.hint = service.hint
+    return service
 
 
 def _know(telemetry: Telemetry, script: Script) -> None:
@@ -237,9 +240,8 @@ def _know(telemetry: Telemetry, script: Script) -> None:
     telemetry.know_asset(script.consumer, table=script.managed is not None, streams=bool(script.streams), fired=fired)
 
 
-def _executor(parts: Parts, loop: Loop, epoch: Epoch) -> Executor:
+def _executor(parts: Parts, loop: Loop, epoch: Epoch, committer: Committer) -> Executor:
     settings = parts.project.settings
-    committer = Committer(parts.state, parts.lake, parts.telemetry)
     programs = Programs(
         parts.project.folder, {name: str(r.interpreter) for name, r in settings.runners.items()}, settings.run.timeout_seconds,
         settings.run.program_memory_bytes_max,

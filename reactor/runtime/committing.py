@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -38,12 +38,16 @@ COMMIT_DEADLINE_SECONDS = 60.0
 
 @dataclass(slots=True)
 class Committer:
-    """One DuckDB instance and the locks before it. `halted`: the lake published without its trigger, nothing may be written."""
+    """One DuckDB instance and the locks before it. `halted`: the lake published without its trigger, nothing may be written.
+
+    `hint`: called once there may be events in the outbox, which is before anybody knows; readers wait for no verdict.
+    """
 
     state: State
     lake: Lake
     telemetry: Telemetry
     halted: str = ""
+    hint: Callable[[], None] = lambda: None
     _locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     _closing: set[asyncio.Future[None]] = field(default_factory=set)
 
@@ -82,6 +86,7 @@ class Committer:
                 commit = asyncio.ensure_future(asyncio.to_thread(staged.commit))
                 commit.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may wait for it by then
                 done, _ = await asyncio.wait({commit}, timeout=COMMIT_DEADLINE_SECONDS)
+            self.hint()
             failpoints.reach("after_commit")
         if not done:
             commit.add_done_callback(partial(self._close_late, staged))
@@ -127,6 +132,7 @@ class Committer:
         except Conflict as error:
             self._refused(run, "token", error)
             return await self._given_up(run, "refused")
+        self.hint()
         return True
 
     async def _given_up(self, run: NewRun, why: str, severity: int = logging.INFO) -> bool:

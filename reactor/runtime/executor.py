@@ -163,7 +163,8 @@ class Executor:
 
     async def _run(self, start: StartRun, claims: Sequence[PositionClaim], tokens: PartitionTokens) -> NewRun:
         script, managed = start.script, start.script.managed
-        upstream = await until_it_answers(partial(self._state.upstream_snapshots, [e.uri for e in script.edges if e.kind == "asset"]))
+        assets = [e.uri for e in script.edges if e.kind == "asset"]
+        upstream = await until_it_answers(partial(self._state.upstream_snapshots, assets)) if assets else ()
         now = self._clock.now()
         run_id = new_run_id(now, secrets.token_bytes(10))
         requests = [e for e in events_of(start) if isinstance(e, RunRequested)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, assert_never
@@ -13,7 +13,6 @@ from anyio.abc import TaskGroup
 
 from reactor.core.effects import (
     CommitPosition,
-    Committed,
     Decided,
     Discard,
     Effect,
@@ -151,7 +150,6 @@ class Hands:
     decisions: DecisionLog
     tasks: TaskGroup
     feedings: Mapping[tuple[str, str], Feeding] = field(default_factory=dict)
-    on_commit: Callable[[], None] = lambda: None
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
         """Start a task for whatever takes time."""
@@ -204,8 +202,6 @@ class Hands:
 
     def _answer(self, outcome: Outcome) -> None:
         self.loop.tell(lambda engine, now: engine.outcome(outcome, now))
-        if isinstance(outcome, Committed):
-            self.on_commit()
 
     async def _settle(self, effect: Settle) -> None:
         token, keys = await until_it_answers(partial(self.state.settle, effect.claims))

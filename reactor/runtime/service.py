@@ -76,7 +76,7 @@ class Service:
         """Until `stopping` is set and everything has ended in order. Raises what ended a task that should not end."""
         async with anyio.create_task_group() as tasks:
             decisions = DecisionLog(self.state, self.telemetry)
-            hands = Hands(self.loop, self.state, self.executor, decisions, tasks, self.feedings, self._hint)
+            hands = Hands(self.loop, self.state, self.executor, decisions, tasks, self.feedings)
             watcher = Watcher(self.loop, self.liveness, self.clock, self.telemetry, self.feedings)
             start = partial(self._start, tasks)
             start("loop", partial(self.loop.run, hands))
@@ -142,7 +142,7 @@ class Service:
     def _stop_starting(engine: Engine, _now: float) -> None:
         engine.draining = True
 
-    def _hint(self) -> None:
+    def hint(self) -> None:
         """Something was committed here: look at the outbox now."""
         for feeding in self.feedings.values():
             if isinstance(feeding, QueueFeeding):
