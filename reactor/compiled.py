@@ -57,13 +57,16 @@ def kernel(*, writes: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def made(function: Callable[P, R]) -> Callable[P, R]:
         function.__qualname__ += f"_{_digest(Path(function.__code__.co_filename).parent)}"
         code = cast("Any", numba.njit(function, nogil=True, **_KERNEL))
+        called = False
 
         @wraps(function)
         def call(*args: P.args, **_: P.kwargs) -> R:
-            if not code.signatures:
+            nonlocal called
+            if not called:
                 _wait_for(function.__module__)
                 with suppress(RuntimeError):  # no folder for the cache can be written
                     code.enable_caching()
+                called = True
             return cast("R", code(*map(_frozen, args[:-writes]), *args[-writes:]))
 
         return call

@@ -14,6 +14,7 @@ from itertools import takewhile
 from typing import NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from aiokafka import codec
 from aiokafka.consumer.fetcher import READ_COMMITTED, PartitionRecords
@@ -37,6 +38,7 @@ BATCH_BYTES_MAX = 2**31 - 1
 """Of one decompressed batch: what Arrow's offsets can count."""
 COMPRESSION = 0x07
 """Bits of a batch's attributes."""
+NO_HEADERS = pa.array([], HEADER)
 DECODERS = {1: codec.gzip_decode, 2: codec.snappy_decode, 3: codec.lz4_decode, 4: codec.zstd_decode}
 
 
@@ -219,7 +221,7 @@ def table(group: Sequence[tuple[BatchHeader, bytes | memoryview]], lo: int) -> p
         offsets, times, found = offsets[wanted], times[wanted], found[:, wanted]
     columns = [
         pa.array(offsets),
-        pa.array(times, mask=times < 0).cast(TIMESTAMP),
+        pa.Array.from_buffers(TIMESTAMP, len(times), [_valid(times < 0), pa.py_buffer(times)]),
         _binary(data, found[2], found[3]),
         _binary(data, found[4], found[5]),
         _headers(data, found[6], found[7]),
@@ -280,13 +282,17 @@ def _binary(data: walk.Bytes, begins: walk.Ints, lengths: walk.Ints) -> pa.Array
     ends = _ends(lengths)
     out = np.empty(int(ends[-1]), np.uint8)
     walk.copy(data, begins, lengths, out)
-    nulls = lengths < 0
-    valid = pa.py_buffer(np.packbits(~nulls, bitorder="little")) if nulls.any() else None
-    return pa.Array.from_buffers(pa.binary(), len(lengths), [valid, pa.py_buffer(ends), pa.py_buffer(out)])
+    return pa.Array.from_buffers(pa.binary(), len(lengths), [_valid(lengths < 0), pa.py_buffer(ends), pa.py_buffer(out)])
+
+
+def _valid(nulls: npt.NDArray[np.bool_]) -> pa.Buffer | None:
+    return pa.py_buffer(np.packbits(~nulls, bitorder="little")) if nulls.any() else None
 
 
 def _headers(data: walk.Bytes, begins: walk.Ints, counts: walk.Ints) -> pa.Array:
     ends = _ends(counts)
+    if not ends[-1]:
+        return pa.ListArray.from_arrays(pa.array(ends), NO_HEADERS, type=HEADERS)
     found = np.empty((4, int(ends[-1])), np.int64)
     walk.headers(data, begins, counts, found)
     names = _text(_binary(data, found[0], found[1]))

@@ -20,6 +20,7 @@ from reactor.domain.partitions import MICROSECONDS, Calendar, calendar_of
 from reactor.domain.scripts import HeaderField, JsonPath, Partitioning, Routing
 from reactor.domain.spans import UNROUTED, WHOLE, Piece, Span
 from reactor.lake.decoding.event_time import EventTimes, PartitionKeys, read_event_times, read_partition_keys
+from reactor.lake.decoding.tokens import one_array
 from reactor.lake.rows import Rows
 from reactor.ports import RawSpan
 
@@ -123,14 +124,17 @@ class _Reading:
     @cached_property
     def _sizes(self) -> Numbers:
         """Bytes of each record: value, key, names and values of headers."""
-        headers = self._records["headers"].combine_chunks()
-        fields = headers.flatten()
-        sizes = np.bincount(pc.list_parent_indices(headers), _lengths(fields.field("name")) + _lengths(fields.field("value")), len(headers))
-        total: Numbers = _lengths(self._records["value"]) + _lengths(self._records["key"]) + sizes.astype(np.int64)
+        total: Numbers = _lengths(self._records["value"]) + _lengths(self._records["key"])
+        headers = one_array(self._records["headers"])
+        if len(fields := headers.flatten()):
+            sizes = np.bincount(pc.list_parent_indices(headers), _lengths(fields.field("name")) + _lengths(fields.field("value")), len(headers))
+            total += sizes.astype(np.int64)
         return total
 
 
 def _lengths(column: pa.Array | pa.ChunkedArray) -> Numbers:
+    if column.null_count == len(column):
+        return np.zeros(len(column), np.int64)
     lengths: Numbers = pc.binary_length(column).fill_null(0).to_numpy().astype(np.int64)
     return lengths
 

@@ -19,6 +19,8 @@ TOMBSTONE, NO_EVENT_TIME, BAD_EVENT_TIME, EVENT_TIME_OUT_OF_RANGE, NO_PARTITION_
 
 def words(reasons: Reasons) -> pa.Array:
     """Arrow strings, null where a row is FINE."""
+    if not reasons.any():
+        return pa.nulls(len(reasons), pa.string())
     return pa.array(WORDS, pa.string()).take(pa.array(reasons))
 
 

@@ -90,12 +90,15 @@ def one_array(column: pa.ChunkedArray) -> pa.Array:
 
 def payloads(values: pa.Array) -> tuple[Tokens, Mask]:
     """An Arrow binary array as tokens whose kind says nothing, and which rows are not null."""
-    large = values.cast(pa.large_binary())
-    _, offsets, data = large.buffers()
-    bounds = np.frombuffer(offsets, np.int64, len(large) + 1, large.offset * 8) if len(large) else np.zeros(1, np.int64)
+    kind: np.dtype[Any] = np.dtype(np.int64 if pa.types.is_large_binary(values.type) else np.int32)
+    _, offsets, data = values.buffers()
+    bounds = np.zeros(1, np.int64)
+    if len(values):
+        bounds = np.frombuffer(offsets, kind, len(values) + 1, values.offset * kind.itemsize).astype(np.int64)
     held = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]] if data is not None else np.zeros(0, np.uint8)
     starts, stops = bounds[:-1] - bounds[0], bounds[1:] - bounds[0]
-    return Tokens(held, np.zeros(len(large), np.uint8), starts, stops), values.is_valid().to_numpy(zero_copy_only=False)
+    present: Mask = values.is_valid().to_numpy(zero_copy_only=False) if values.null_count else np.ones(len(values), np.bool_)
+    return Tokens(held, np.zeros(len(values), np.uint8), starts, stops), present
 
 
 def children(containers: Tokens, rows: Mask) -> tuple[Reasons, Children]:
