@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -207,4 +208,6 @@ async def _say_ready(health: Health, scripts: int) -> None:
         if (await health.ready()).status != "down":
             break
         await anyio.sleep(READY_LOOK_SECONDS)
+    gc.collect()
+    gc.freeze()  # what a start has made stays: to look through it again and again stops the loop for a tenth of a second
     logger.info("ready: %s", counted(scripts, "script"), extra={"event": "service_ready"})

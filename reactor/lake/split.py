@@ -26,6 +26,8 @@ from reactor.ports import RawSpan
 
 SHARED_ROWS_MAX = 100
 """A piece of fewer rows shares its memory with the other small ones of its span."""
+FEW_SLICES = 4
+"""Of one span, as most have them."""
 
 Numbers = npt.NDArray[np.int64]
 Placed = Sequence[tuple[str, Numbers]]
@@ -149,14 +151,21 @@ def _grouped(keys: pa.Array) -> Iterator[tuple[str, Numbers]]:
 
 
 def _sliced(calendar: Calendar, micros: Numbers, rows: Numbers) -> Iterator[tuple[str, Numbers]]:
-    """`rows` by slice: the calendar is asked for the slice of the smallest, then for that of the smallest beyond its end, and so on."""
-    if not len(rows):
-        return
+    """`rows` by slice: the calendar is asked for the slice of the smallest, then for that of the smallest beyond its end, and so on.
+
+    Few slices are looked for one by one, which takes a tenth of the time of sorting; what is left then is sorted.
+    """
     held = micros[rows]
-    first = calendar.slice_of(int(held.min()))
-    if held.max() < first.end:
-        yield first.identity, rows
-        return
+    for _ in range(FEW_SLICES):
+        if not len(rows):
+            return
+        one = calendar.slice_of(int(held.min()))
+        inside = held < one.end
+        if inside.all():
+            yield one.identity, rows
+            return
+        yield one.identity, rows[inside]
+        rows, held = rows[~inside], held[~inside]
     order = np.argsort(held, kind="stable")
     ordered, start = held[order], 0
     while start < len(ordered):

@@ -57,12 +57,12 @@ def decode(
     plan = _Plan.of(columns, keep)
     table = raw if isinstance(raw, pa.Table) else cursor.table(raw).to_arrow_table()
     found = _in_threads(cursor, table, plan)
+    reasons = found["reason"].to_numpy()
+    fine = reasons == why.FINE
+    rejected, beyond = len(fine) - int(np.count_nonzero(fine)), False
     cursor.register(_READ, found)
     try:
-        cursor.execute(f"CREATE TEMP VIEW {identifier(into)} AS {plan.accepted()}")
-        reasons = found["reason"].to_numpy()
-        fine = reasons == why.FINE
-        rejected, beyond = len(fine) - int(np.count_nonzero(fine)), False
+        cursor.execute(f"CREATE TEMP VIEW {identifier(into)} AS {plan.accepted(all_fine=not rejected)}")
         if plan.bounded:
             (accepted,) = first_row(cursor, f"SELECT count(*) FROM temp.{identifier(into)}") or (0,)
             rejected = table.num_rows - accepted
@@ -114,11 +114,13 @@ class _Plan:
         cells = {f"c{i}": column.array for i, column in enumerate(values)}
         return pa.table({"row": records["_row"], **kept, **cells, "reason": pa.array(reasons), "fault": pa.array(fault)})
 
-    def accepted(self) -> str:
-        """SQL: the rows of `into`."""
+    def accepted(self, *, all_fine: bool) -> str:
+        """SQL: the rows of `into`. `all_fine`: reading has accepted all; to leave out none of them would copy each."""
+        left_out = [*([] if all_fine else [f"reason <> {why.FINE}"]), *self._beyond().values()]
+        where = f" WHERE NOT ({' OR '.join(left_out)})" if left_out else ""
         kept = [f"k{i} AS {identifier(name)}" for i, name in enumerate(self.keep)]
         values = [f"v{i} AS {identifier(name)}" for i, name in enumerate(self.names)]
-        return f"SELECT {', '.join(values + kept)} FROM ({self._cast()}) WHERE reason = {why.FINE}{''.join(f' AND NOT {x}' for x in self._beyond().values())}"
+        return f"SELECT {', '.join(values + kept)} FROM ({self._cast()}){where}"
 
     def rejected(self, *, beyond: bool) -> str:
         """SQL: the rows of `rejects`. `beyond`: a record is out of range, and its first such column is to be found."""
