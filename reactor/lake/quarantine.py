@@ -72,7 +72,8 @@ def keep_bytes(cursor: duckdb.DuckDBPyConnection, raw: pa.Table) -> None:
 
     `raw`: their number, the columns of a span, `source` and `source_partition`.
     """
-    with shown(cursor, _RAW, raw):
+    numbers = cursor.execute(f"SELECT {identifier(ROW)} FROM {_REJECTS} ORDER BY ALL").fetchnumpy()[ROW]
+    with shown(cursor, _RAW, raw.take(pa.array(numbers, pa.int64()))):  # DuckDB would read all of them to find a few
         cursor.execute(
             f'CREATE OR REPLACE TEMP TABLE "_wm_quarantined" AS SELECT r.reason, r."column", r.message, b.source, b.source_partition, b."offset",'
             f' b."timestamp", b."key", b.headers, b."value" FROM {_REJECTS} AS r JOIN {identifier(_RAW)} AS b USING ({identifier(ROW)})'
