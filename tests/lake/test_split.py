@@ -2,18 +2,19 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reactor.domain.partitions import NoSlice, calendar_of, dynamic_key, rfc3339
+from reactor.domain.partitions import Calendar, NoSlice, Slice, calendar_of, dynamic_key, rfc3339
 from reactor.domain.scripts import HeaderField, Partitioning, Routing
 from reactor.domain.spans import UNROUTED, WHOLE, Piece, SourcePartition, Span
+from reactor.lake import split as lake_split
 from reactor.lake.rows import Rows
 from reactor.lake.split import SHARED_ROWS_MAX, ArrowSplitter
 from reactor.ports import RawSpan
@@ -207,11 +208,17 @@ def test_the_same_arguments_give_the_same_pieces() -> None:
     assert first == second
 
 
-def test_a_mutant_that_takes_the_end_of_a_slice_into_it_falls(monkeypatch: pytest.MonkeyPatch) -> None:
+def a_microsecond_longer(one: Slice) -> Slice:
+    return replace(one, end=one.end + 1)
+
+
+@pytest.mark.parametrize("few", [0, 1, 4])
+def test_a_mutant_that_takes_the_end_of_a_slice_into_it_falls(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lake_split, "FEW_SLICES", few)
     values = [payload(at=f"2026-03-0{day}T00:00:00Z") for day in (1, 2, 3)]
     routing = Partitioning("daily", event_time=("at",))
     wanted = {"2026-03-01": [100], "2026-03-02": [102], "2026-03-03": [104]}
     assert offsets(split(span_of(values), routing)[0]) == wanted
-    search = np.searchsorted
-    monkeypatch.setattr(np, "searchsorted", lambda a, v: search(a, v, "right"))
+    slice_of = Calendar.slice_of
+    monkeypatch.setattr(Calendar, "slice_of", lambda self, instant: a_microsecond_longer(slice_of(self, instant)))
     assert offsets(split(span_of(values), routing)[0]) != wanted
