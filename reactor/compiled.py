@@ -7,8 +7,8 @@ calls at its first call, and runs it without the interpreter's lock. The compili
 The machine code is kept, so this happens once for each machine and version: in `NUMBA_CACHE_DIR` if that is set, else beside the modules
 (`__pycache__`), else, where Reactor is installed read-only, in the folder that `ahead` is given (`.reactor/compiled` of the project), else in
 the user's cache folder. Where nothing can be written it is made anew in each process. numba asks only whether a kernel's own file has changed,
-but tables and constants of other files are in its code, too: its name carries a digest of the folder that it stands in, and all that it uses
-stands there. A mark beside the code says that a module is done; where it is, `ahead` starts nothing.
+but tables and constants of other files are in its code, too: its name carries a digest of the folder that it stands in and of `reactor.loads`, and
+all that it uses stands there. A mark beside the code says that a module is done; where it is, `ahead` starts nothing.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _mark(module: str) -> Path:
 @cache
 def _digest(folder: Path) -> str:
     """Of all that a kernel of this folder may use."""
-    files = [Path(__file__), *sorted(folder.glob("*.py"))]
+    files = [Path(__file__), Path(__file__).with_name("loads.py"), *sorted(folder.glob("*.py"))]
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple, Self
 
+import google_crc32c
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -22,7 +23,6 @@ from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
 from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
 from aiokafka.record.default_records import DefaultRecordBatch
 from aiokafka.record.memory_records import MemoryRecords
-from aiokafka.record.util import calc_crc32c
 from aiokafka.structs import TopicPartition
 
 from connectors.kafka import walk
@@ -144,7 +144,7 @@ class BatchFetch:
         aborting: set[int] = set()
         for batch in self.batches:
             header = BatchHeader.of(batch)
-            if header.checksum != calc_crc32c(batch[CHECKED_FROM:].tobytes()):
+            if header.checksum != google_crc32c.value(batch[CHECKED_FROM:].tobytes()):
                 raise CorruptRecordException(f"the checksum of the record batch at offset {header.base_offset} is wrong")
             while begun and begun[0][1] <= header.base_offset:
                 aborting.add(begun.pop(0)[0])

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reactor.compiled import compiled, kernel
+from reactor.loads import copied
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.signedinteger[Any]]
@@ -98,13 +99,11 @@ def headers(data: Bytes, begins: Ints, counts: Ints, found: Ints) -> None:
 
 @kernel(writes=1)
 def copy(data: Bytes, begins: Ints, lengths: Ints, out: Bytes) -> None:
-    """The bytes of a column, one field behind the other; a null has none. (A copy of slices takes ten times as long to compile.)"""
+    """The bytes of a column, one field behind the other; a null has none."""
     to = 0
     for row in range(len(begins)):
-        begin = begins[row]
-        for index in range(lengths[row]):
-            out[to + index] = data[begin + index]
-        to += max(lengths[row], 0)
+        if lengths[row] > 0:
+            to += copied(out, to, data, begins[row], lengths[row])
 
 
 def prepare() -> None:

@@ -114,6 +114,23 @@ def test_only_what_merely_names_columns_is_written_from_the_records(bench: Bench
     assert bench.rows("SELECT count(*) FROM t") == [(3,)]
 
 
+@pytest.mark.parametrize("other", ["INTEGER", "DECIMAL(38,0)"], ids=["counted as it is decoded", "counted by DuckDB, which alone knows what fits"])
+def test_what_is_only_shown_is_counted_by_slice_without_what_is_set_aside(bench: Bench, other: str) -> None:
+    script = managed("SELECT v FROM batch", "append", batch=[*COLUMNS, ("w", other)], partitioned=DYNAMIC)
+    feed(bench, script, keyed(("made", 0)))
+    bad = [b'{"k":"a","v":"x"}', b'{"k":"b","v":1}', b'{"k":"c","v":1,"w":%d}' % 10**39, b'{"v":7}', b'{"k":"a","v":2}', b'{"k":"b","v":3}']
+    (order,) = orders(script, raw_span(bad))
+    staged = bench.lake.stage(order)
+    assert (staged.rows, staged._cursor.execute(STAGED).fetchall()) == (3, [("VIEW",)])
+    ran = bench.finish(staged)
+    counts = dict(zip((s.asset_partition for s in order.slices), (c.inserted for c in ran.counts), strict=True))
+    assert counts == {"a": 1, "b": 2, "c": 0, UNROUTED: 0}
+    assert (ran.outcomes["committed"], ran.outcomes["quarantined"]) == (3, 3)
+    assert bench.texts("SELECT v, _wm_partition FROM t WHERE v > 0") == [["1", "b"], ["2", "a"], ["3", "b"]]
+    reasons = bench.texts('SELECT reason, "column", "offset" FROM _reactor_quarantine')
+    assert reasons == [["no_partition_key", None, "3"], ["out_of_range", "w", "2"], ["wrong_type", "v", "0"]]
+
+
 def test_a_table_of_other_columns_takes_what_was_to_be_written_from_the_records(bench: Bench) -> None:
     bench.rows("CREATE TABLE t (V TINYINT, w VARCHAR)")
     bench.rows("COMMENT ON TABLE t IS 'made by hand'")

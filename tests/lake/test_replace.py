@@ -107,6 +107,23 @@ def test_rows_without_a_slice_are_named(bench: Bench) -> None:
         bench.run(script, "2026-03-02")
 
 
+@pytest.mark.parametrize("strange", [
+    "INSERT INTO lake_main.main.t (a) VALUES (5)", "UPDATE lake_main.main.t SET _wm_partition = NULL",
+    "ALTER TABLE lake_main.main.t RESET PARTITIONED BY; ALTER TABLE lake_main.main.t DROP COLUMN _wm_partition; ALTER TABLE lake_main.main.t ADD COLUMN _wm_partition VARCHAR",
+])  # fmt: skip
+def test_rows_that_were_put_or_moved_out_of_their_slice_are_seen(bench: Bench, strange: str) -> None:
+    """DuckLake's statistics are asked first; they say nothing of a column that came later, and what is gone stays in them."""
+    script = managed("SELECT 1 AS a", partitioned=DAILY)
+    bench.run(script, "2026-03-01")
+    bench.run(script, "2026-03-02")
+    bench.rows(strange)
+    with pytest.raises(RunBlocked, match="rows that belong to no asset partition"):
+        bench.run(script, "2026-03-03")
+    bench.rows("DELETE FROM lake_main.main.t WHERE _wm_partition IS NULL")
+    bench.run(script, "2026-03-03")
+    assert ("2026-03-03",) in bench.rows("SELECT DISTINCT _wm_partition FROM lake_main.main.t")
+
+
 def test_slices_cannot_come_or_go(bench: Bench) -> None:
     bench.run(managed("SELECT 1 AS a"))
     with pytest.raises(RunBlocked, match="has not the column _wm_partition, and the script is `partitioned`"):

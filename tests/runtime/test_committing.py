@@ -59,6 +59,20 @@ async def test_what_is_committed_is_done(scene: Scene) -> None:
     assert (await scene.work.rows(), await scene.floor()) == (ROWS, 7)
 
 
+@pytest.mark.parametrize("answers_lost", [0, 1])
+async def test_readers_of_the_outbox_are_told_as_soon_as_something_is_there(scene: Scene, answers_lost: int) -> None:
+    """Once COMMIT has come back, whatever it answered; a run without a snapshot tells them too."""
+    token, staged, seen = await scene.work.starts(scene.script), scene.staged(), list[int]()
+    scene.committer.hint = lambda: seen.append(len(scene.database.tables.outbox))
+    scene.database.answers_lost = answers_lost
+    assert await scene.committer.commit(await scene.run(staged, token), staged) == DONE
+    assert seen == [1]
+    nothing = scene.staged(empty=True)
+    stands = await scene.work.stands(scene.script)
+    assert await scene.committer.commit(await scene.run(nothing, stands.token, floor=9), nothing) == DONE
+    assert len(seen) == 2
+
+
 async def test_what_changes_nothing_is_completed_without_a_snapshot(scene: Scene) -> None:
     token, staged = await scene.work.starts(scene.script), scene.staged(empty=True)
     assert await scene.committer.commit(await scene.run(staged, token), staged) == DONE

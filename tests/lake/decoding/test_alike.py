@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -65,6 +66,14 @@ def test_every_way_to_begin_and_to_end_a_string() -> None:
             except ValueError:
                 fine = False
             assert (reason == 0) == fine, whole
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
+def test_a_part_of_an_array_has_the_texts_of_that_part(kind: pa.DataType) -> None:
+    whole = pa.array([b"skipped", b"one", None, b"", b"three", b"left out"], kind)
+    texts, present = payloads(whole.slice(1, 4))
+    read = [texts.data[lo:hi].tobytes() for lo, hi in zip(texts.starts, texts.stops, strict=True)]
+    assert (read, present.tolist()) == ([b"one", b"", b"", b"three"], [True, False, True, True])
 
 
 def test_nothing_of_no_texts() -> None:
