@@ -77,6 +77,6 @@ def root_of(error: BaseException) -> BaseException:
     """What has really happened: the first of a group, and the interrupt behind DuckDB's `Query interrupted`."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    if isinstance(error, RuntimeError) and isinstance(error.__cause__, KeyboardInterrupt | TimedOut):
+    if isinstance(error, RuntimeError) and isinstance(error.__cause__, KeyboardInterrupt):
         return error.__cause__
     return error

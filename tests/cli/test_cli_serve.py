@@ -199,8 +199,11 @@ def embedded_project(tmp_path: Path) -> Path:
 
 
 def children(process: subprocess.Popen[bytes]) -> dict[str, psutil.Process]:
-    found = psutil.Process(process.pid).children(recursive=True)
-    return {"serve" if "serve" in child.cmdline() else child.name(): child for child in found}
+    found = {}
+    for child in psutil.Process(process.pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it is just ending
+            found["serve" if "serve" in child.cmdline() else child.name()] = child
+    return found
 
 
 def test_dev_starts_everything_and_ends_it_in_order(tmp_path: Path, reactor: Reactor) -> None:
