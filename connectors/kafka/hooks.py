@@ -15,8 +15,9 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.client import AIOKafkaClient
+from aiokafka.conn import AIOKafkaConnection, CloseReason, create_conn
 from aiokafka.consumer.fetcher import Fetcher
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaConnectionError, KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
 from reactor.errors import Fatal, Outage
@@ -43,11 +44,28 @@ def client_of(consumer: AIOKafkaConsumer) -> AIOKafkaClient:
     return client
 
 
-def refuse_topic_creation(client: AIOKafkaClient) -> None:
-    """Asking for a topic must not make it: brokers do by default, and a topic that somebody deleted would come back empty."""
+class _Connection(AIOKafkaConnection):
+    """To write where the other side has closed is an error of the network; uvloop raises a RuntimeError (aio-libs/aiokafka#1038)."""
+
+    def send(self, request: Any, expect_response: bool = True) -> Any:  # noqa: ANN401 - aiokafka gives no types
+        whole: Any = super()
+        try:
+            return whole.send(request, expect_response)
+        except RuntimeError as error:
+            whole.close(reason=CloseReason.CONNECTION_BROKEN)
+            raise KafkaConnectionError(f"Connection at {self.host}:{self.port} broken: {error}") from error
+
+
+def prepare(client: AIOKafkaClient) -> None:
+    """What each client needs before it connects. Raises `HookError`.
+
+    Asking for a topic must not make it: brokers do by default, and a topic that somebody deleted would come back empty. And a connection that is
+    lost must be told as that.
+    """
     request = partial(MetadataRequest, allow_auto_topic_creation=False)
-    update = rebound(AIOKafkaClient._metadata_update, MetadataRequest=request)
-    setattr(client, "_metadata_update", MethodType(update, client))  # noqa: B010 - mypy refuses the assignment
+    connect = rebound(create_conn, AIOKafkaConnection=_Connection)
+    for name, names in (("_metadata_update", {"MetadataRequest": request}), ("_get_conn", {"create_conn": connect}), ("bootstrap", {"create_conn": connect})):
+        setattr(client, name, MethodType(rebound(getattr(AIOKafkaClient, name), **names), client))
 
 
 def replace_records(consumer: AIOKafkaConsumer, message_set: type, partition_records: type) -> None:

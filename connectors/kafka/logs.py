@@ -83,7 +83,7 @@ class Logs:
         async with self._connecting:
             if self._client is None:
                 client = AIOKafkaClient(**self._connection.options(), request_timeout_ms=int(REQUEST_SECONDS_MAX * 1000))
-                hooks.refuse_topic_creation(client)
+                hooks.prepare(client)
                 try:
                     await client.bootstrap()
                 except BaseException:

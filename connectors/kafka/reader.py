@@ -73,7 +73,7 @@ class SpanReader:
             metadata_max_age_ms=int(METADATA_SECONDS * 1000),
             **options,
         )
-        hooks.refuse_topic_creation(hooks.client_of(self.consumer))
+        hooks.prepare(hooks.client_of(self.consumer))
 
     async def open(self) -> None:
         """Connect. Raises `Outage`."""

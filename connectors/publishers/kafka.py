@@ -118,7 +118,7 @@ class KafkaPublisher:
         }
         request_timeout_ms = int(REQUEST_SECONDS_MAX * 1000)
         producer = AIOKafkaProducer(**self._connection.options(), **options[guarantee], acks="all", request_timeout_ms=request_timeout_ms)
-        hooks.refuse_topic_creation(producer.client)
+        hooks.prepare(producer.client)
         try:
             await producer.start()
             await self._ensure_topic(producer.client)

@@ -124,8 +124,8 @@ def test_each_error_has_its_exit_code(error: BaseException, exit_code: int) -> N
 def test_an_interrupted_query_is_an_interrupt() -> None:
     """DuckDB wraps what a signal handler has raised."""
     error = RuntimeError("Query interrupted")
-    error.__cause__ = TimedOut("too long")
-    assert failure_of(error).exit_code == STOPPED
+    error.__cause__ = KeyboardInterrupt()
+    assert failure_of(error).exit_code == INTERRUPTED
 
 
 def test_a_mistake_of_reactor_shows_its_trace(monkeypatch: pytest.MonkeyPatch, reactor: Reactor) -> None:

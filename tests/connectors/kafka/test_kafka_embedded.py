@@ -1,10 +1,15 @@
 """The Kafka source and the embedded broker: no transactions, and a new cluster with every start."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import uvloop
 from aiokafka import AIOKafkaConsumer
+from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import KafkaConnectionError
+from aiokafka.protocol.metadata import MetadataRequest
 
 from connectors.kafka import hooks
 from reactor.embedded import EmbeddedBroker
@@ -47,6 +52,30 @@ async def test_a_request_that_is_given_up_cancels_nobody_else(small_lab: Lab) ->
     consumer._fetcher._pending_tasks.add(asyncio.create_task(asyncio.Event().wait()))
     await hooks.stop_consumer(consumer, 10.0)
     assert not hooks.asked_to_stop()
+
+
+@pytest.mark.parametrize("new_loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])
+def test_a_connection_that_was_lost_is_made_anew_whatever_the_loop_says_of_it(embedded_broker: str, new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    """To write where the other side has closed, before anybody was told: uvloop raises what is no error of the network."""
+
+    async def lose_it() -> None:
+        client = AIOKafkaClient(bootstrap_servers=embedded_broker, request_timeout_ms=1000)
+        hooks.prepare(client)
+        await client.bootstrap()
+        try:
+            node, asked = client.get_random_node(), MetadataRequest([])
+            assert await client.send(node, asked)
+            (connection,) = client._conns.values()
+            connection._writer.transport.abort()
+            await asyncio.sleep(0)
+            with pytest.raises(KafkaConnectionError):
+                await connection.send(asked)
+            assert await client.send(node, asked)
+        finally:
+            await client.close()
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(lose_it())
 
 
 async def test_another_start_is_another_log(tmp_path: Path) -> None:
