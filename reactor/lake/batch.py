@@ -139,8 +139,8 @@ def gather(cursor: duckdb.DuckDBPyConnection, script: Script, slices: Sequence[S
     ranges = tuple(pairwise(bounds[: len(routed) + 1]))
     batch = _Decoding(cursor, script, gathered, [s.asset_partition for s in routed], bounds)
     decoded = batch.decode(raw.slice(0, decodable))
-    accepted = None if decoded.accepted is None else [int(np.count_nonzero(decoded.accepted[lo:hi])) for lo, hi in ranges]
-    records = Records(ranges, batch.hidden, batch.exact, accepted)
+    accepted_rows = None if decoded.accepted is None else [int(np.count_nonzero(decoded.accepted[lo:hi])) for lo, hi in ranges]
+    records = Records(ranges, batch.hidden, batch.exact, accepted_rows)
     among = max((sum(hi - lo for _, lo, hi, _ in s.parts) for s in slices), default=0)
     return Batch(
         records, raw, gathered.rows, among, tombstones + decoded.tombstones, unplaced + decoded.rejected, gathered.skewed, gathered.duplicates

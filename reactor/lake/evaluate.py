@@ -44,13 +44,13 @@ class Records:
     """Where the records of each slice lie in the table `_wm_batch`: half-open ranges of `_wm_row`, in the order of the slices.
 
     `exact`: the columns, in lower case, that hold what was read as it is, so that showing them again costs next to nothing and cannot fail.
-    `accepted`: how many records of each slice are there; None where nobody has counted.
+    `accepted_rows`: how many records of each slice are there; None where nobody has counted.
     """
 
     ranges: Sequence[tuple[int, int]]
     hidden: tuple[str, ...]
     exact: frozenset[str] = frozenset()
-    accepted: Sequence[int] | None = None
+    accepted_rows: Sequence[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Evaluated:
     """What came of it: the stage has the `columns`, and the hidden ones that `selected` says.
 
     `selected` and `setup` are those of the first slice. `shown`: the stage is a view of the records, which have to stay as long as it is that.
-    `existing`: what stood at the target's name meanwhile.
+    `existing`: what stood at the target's name, its columns as the evaluation began and the rest as it ended.
     """
 
     selected: Selected

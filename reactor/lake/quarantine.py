@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import duckdb
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from reactor.domain.assets import LakeTable
@@ -72,13 +74,24 @@ def keep_bytes(cursor: duckdb.DuckDBPyConnection, raw: pa.Table) -> None:
 
     `raw`: their number, the columns of a span, `source` and `source_partition`.
     """
-    numbers = cursor.execute(f"SELECT {identifier(ROW)} FROM {_REJECTS} ORDER BY ALL").fetchnumpy()[ROW]
-    with shown(cursor, _RAW, raw.take(pa.array(numbers, pa.int64()))):  # DuckDB would read all of them to find a few
+    numbers = cursor.execute(f"SELECT {identifier(ROW)} FROM {_REJECTS} ORDER BY ALL").to_arrow_table()[ROW].to_numpy()
+    with shown(cursor, _RAW, _taken(raw, numbers)):  # DuckDB would read all of them to find a few
         cursor.execute(
             f'CREATE OR REPLACE TEMP TABLE "_wm_quarantined" AS SELECT r.reason, r."column", r.message, b.source, b.source_partition, b."offset",'
             f' b."timestamp", b."key", b.headers, b."value" FROM {_REJECTS} AS r JOIN {identifier(_RAW)} AS b USING ({identifier(ROW)})'
             f" ORDER BY {identifier(ROW)}"
         )
+
+
+def _taken(raw: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
+    """These rows, which are in order. Piece by piece: of a table in pieces Arrow copies all into one before it takes any."""
+    found, at = [], 0
+    for piece in raw.to_batches():
+        lo, hi = np.searchsorted(rows, [at, at + piece.num_rows])
+        if lo < hi:
+            found.append(piece.take(pa.array(rows[lo:hi] - at)))
+        at += piece.num_rows
+    return pa.Table.from_batches(found, raw.schema)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ COMMIT_RETRY_WAIT_MS = 1
 that fails makes DuckLake believe in a conflict and repeat ten times."""
 
 CONNECTIONS_MAX = 16
-"""PostgreSQL connections that are kept for a lake: one for each cursor in a transaction, and a few for the looks in between."""
+"""PostgreSQL connections that are kept for a lake: one or two for each cursor in a transaction, and a few for the looks in between."""
 
 CONNECT_TIMEOUT_SECONDS = 10
 

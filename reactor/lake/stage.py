@@ -85,6 +85,8 @@ def _staged(instance: Instance, cursor: duckdb.DuckDBPyConnection, order: StageO
 def _rows(instance: Instance, cursor: duckdb.DuckDBPyConnection, work: Work, to: Target, table_uuid: UUID | None) -> StagedRows:
     evaluated = evaluate(cursor, work, to.table, instance.enter, instance.attaching)
     existing = evaluated.existing
+    if existing is None or existing.view:  # as it was when the evaluation began: somebody may have made a table since, or dropped it
+        existing = look(cursor, to.table)
     if table_uuid is not None and (existing is None or existing.uuid != table_uuid):
         raise RunBlocked(
             f"{to.table.uri} was {'dropped' if existing is None else 'replaced by another table'} behind Reactor's back: going on would leave out"
@@ -98,8 +100,8 @@ def _rows(instance: Instance, cursor: duckdb.DuckDBPyConnection, work: Work, to:
 
 def _counts(cursor: duckdb.DuckDBPyConnection, work: Work, to: Target, evaluated: Evaluated, fitted: Fitted) -> Mapping[str, int]:
     """Staged rows by asset partition. Of records that are only shown it was seen when they were decoded."""
-    if evaluated.shown and not fitted.restaged and work.records and work.records.accepted is not None:
-        return dict(zip(work.slices, work.records.accepted, strict=True))
+    if evaluated.shown and not fitted.restaged and work.records and work.records.accepted_rows is not None:
+        return dict(zip(work.slices, work.records.accepted_rows, strict=True))
     return dict(cursor.execute(checking.counts(sliced=to.asset_partition is not None)).fetchall())
 
 

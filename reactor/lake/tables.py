@@ -1,4 +1,4 @@
-"""What stands at a table's name in a lake, as one transaction sees it."""
+"""What stands at a table's name in a lake: its columns as the transaction sees them, the rest as it is now."""
 
 from __future__ import annotations
 

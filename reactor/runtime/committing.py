@@ -40,7 +40,8 @@ COMMIT_DEADLINE_SECONDS = 60.0
 class Committer:
     """One DuckDB instance and the locks before it. `halted`: the lake published without its trigger, nothing may be written.
 
-    `hint`: called once there may be events in the outbox, which is before anybody knows; readers wait for no verdict.
+    `hint`: called once there are events in the outbox, and what they tell of can be read. That is before the verdict, unless COMMIT has failed to
+    answer: then files that DuckLake has deleted are put back first.
     """
 
     state: State
@@ -76,6 +77,8 @@ class Committer:
         if answer == "lost" and not staged.stale:  # stale: somebody else whose COMMIT was lost has had it rebuilt
             await until_it_answers(partial(to_thread.run_sync, self.lake.rebuild))
         await until_it_answers(partial(to_thread.run_sync, partial(staged.settled, committed=done)))
+        if done and answer != "ok":
+            self.hint()
         return done, answer != "lost"
 
     async def _commit(self, run: NewRun, staged: Staged) -> str:
@@ -86,7 +89,8 @@ class Committer:
                 commit = asyncio.ensure_future(asyncio.to_thread(staged.commit))
                 commit.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may wait for it by then
                 done, _ = await asyncio.wait({commit}, timeout=COMMIT_DEADLINE_SECONDS)
-            self.hint()
+            if done and commit.exception() is None:
+                self.hint()
             failpoints.reach("after_commit")
         if not done:
             commit.add_done_callback(partial(self._close_late, staged))

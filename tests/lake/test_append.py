@@ -3,12 +3,15 @@
 from dataclasses import replace
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from reactor.domain.runs import PartitionCounts
 from reactor.domain.scripts import Partitioning
 from reactor.domain.spans import UNROUTED, SourcePartition
 from reactor.errors import RunBlocked, RunFailed
+from reactor.lake import quarantine
 from reactor.lake.decoding import payload
 from reactor.ports import RawSpan, StageOrder
 from tests.lake.driving import DYNAMIC, Bench, Record, a_run, feed, managed, orders, raw_span, slice_input
@@ -129,6 +132,15 @@ def test_what_is_only_shown_is_counted_by_slice_without_what_is_set_aside(bench:
     assert bench.texts("SELECT v, _wm_partition FROM t WHERE v > 0") == [["1", "b"], ["2", "a"], ["3", "b"]]
     reasons = bench.texts('SELECT reason, "column", "offset" FROM _reactor_quarantine')
     assert reasons == [["no_partition_key", None, "3"], ["out_of_range", "w", "2"], ["wrong_type", "v", "0"]]
+
+
+def test_few_records_are_taken_out_of_many_pieces() -> None:
+    """Whose bytes no array could hold together: the pieces share them here."""
+    whole = pa.table({"value": pa.array([b"x" * 2**20] * 64, pa.binary()), "n": pa.array(range(64), pa.int64())})
+    raw = pa.concat_tables([whole] * 34)
+    rows = np.array([0, 63, 64, 700, 34 * 64 - 1])
+    assert quarantine._taken(raw, rows)["n"].to_pylist() == [0, 63, 0, 60, 63]
+    assert quarantine._taken(raw, rows[:0]).num_rows == 0
 
 
 def test_a_table_of_other_columns_takes_what_was_to_be_written_from_the_records(bench: Bench) -> None:

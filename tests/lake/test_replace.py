@@ -1,10 +1,13 @@
 """Replace: whole tables and slices, unchanged content, shapes, and whose table it is."""
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reactor.errors import RunBlocked, RunFailed
+from reactor.lake import evaluate
 from tests.lake.driving import DAILY, DYNAMIC, Bench, managed
 from tests.parts.effort import tries
 
@@ -122,6 +125,34 @@ def test_rows_that_were_put_or_moved_out_of_their_slice_are_seen(bench: Bench, s
     bench.rows("DELETE FROM lake_main.main.t WHERE _wm_partition IS NULL")
     bench.run(script, "2026-03-03")
     assert ("2026-03-03",) in bench.rows("SELECT DISTINCT _wm_partition FROM lake_main.main.t")
+
+
+def while_it_is_evaluated(bench: Bench, sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody does this behind the next SELECT, before its run looks at the table."""
+    honest, waiting = evaluate._staged, [sql]
+
+    def staged(*given: Any) -> evaluate.Evaluated:
+        found = honest(*given)
+        while waiting:
+            bench.rows(waiting.pop())
+        return found
+
+    monkeypatch.setattr(evaluate, "_staged", staged)
+
+
+def test_a_table_that_is_made_by_hand_while_a_select_is_evaluated_survives(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    while_it_is_evaluated(bench, "CREATE TABLE lake_main.main.t AS SELECT 42 AS a", monkeypatch)
+    with pytest.raises(RunBlocked, match="holds rows that were not made here"):
+        bench.run(managed("SELECT 1 AS a"))
+    assert bench.rows("SELECT a FROM lake_main.main.t") == [(42,)]
+
+
+def test_a_table_that_is_dropped_while_a_select_is_evaluated_is_made_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = managed("SELECT 1 AS a", partitioned=DAILY)
+    bench.run(script, "2026-03-01")
+    while_it_is_evaluated(bench, "DROP TABLE lake_main.main.t", monkeypatch)
+    assert [c.inserted for c in bench.run(script, "2026-03-02").counts] == [1]
+    assert bench.rows("SELECT a, _wm_partition FROM lake_main.main.t") == [(1, "2026-03-02")]
 
 
 def test_slices_cannot_come_or_go(bench: Bench) -> None:

@@ -216,6 +216,17 @@ def no_file_kept(patch: Patch) -> None:
     patch.setattr(Keep, "_written", lambda _self, _folder, _since: list[Path]())
 
 
+def rejected_are_rows(patch: Patch) -> None:
+    """What a decoding sets aside is counted among the rows of its slice."""
+    honest = payload.decode
+
+    def decode(*args: Any) -> payload.Decoded:
+        found = honest(*args)
+        return replace(found, accepted=None if found.accepted is None else np.ones_like(found.accepted))
+
+    patch.setattr(payload, "decode", decode)
+
+
 # -- sources
 
 
@@ -239,17 +250,6 @@ def holes_are_nobody_s(patch: Patch) -> None:
 
 
 # -- runtime
-
-
-def rejected_are_rows(patch: Patch) -> None:
-    """What a decoding sets aside is counted among the rows of its slice."""
-    honest = payload.decode
-
-    def decode(*args: Any) -> payload.Decoded:
-        found = honest(*args)
-        return replace(found, accepted=None if found.accepted is None else np.ones_like(found.accepted))
-
-    patch.setattr(payload, "decode", decode)
 
 
 def queue_without_end(patch: Patch) -> None:
@@ -329,8 +329,10 @@ MUTANTS = [
         parked_is_forgotten: ENGINE + "what_comes_straight_back_later_than_its_neighbour_is_still_due",
     }),
     *_mutants("engine", {tickets_of_the_process: "tests/properties/test_engine_lives.py::test_an_engine_is_a_function_of_its_inputs", asked_for_twice: MACHINE}),
-    *_mutants("lake + state", {no_file_kept: "tests/lake/test_lost_answers.py::test_every_kind_of_write_is_whole_after_a_lost_answer"}),
-    *_mutants("decoding", {rejected_are_rows: "tests/lake/test_append.py::test_what_is_only_shown_is_counted_by_slice_without_what_is_set_aside"}),
+    *_mutants("lake + state", {
+        no_file_kept: "tests/lake/test_lost_answers.py::test_every_kind_of_write_is_whole_after_a_lost_answer",
+        rejected_are_rows: "tests/lake/test_append.py::test_what_is_only_shown_is_counted_by_slice_without_what_is_set_aside",
+    }),
     *_mutants("sources", {
         courtesy_of_a_stranger: "tests/contract/test_scripted_source.py::test_a_moved_source_partition_is_revoked_and_commit_is_a_courtesy",
         aborted_are_read: "tests/connectors/kafka/test_kafka_columns.py::test_same_as_the_plain_way",

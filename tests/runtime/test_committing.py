@@ -15,6 +15,7 @@ from reactor.runtime import committing
 from reactor.runtime.committing import Committer
 from reactor.telemetry import Telemetry
 from reactor.testing import GatedLake
+from reactor.testing.memory_lake import MemoryStaged
 from tests.contract.lake_grounds import LakeCase, MemoryLakes
 from tests.parts.waiting import until
 from tests.state.making import NOWHERE
@@ -60,17 +61,19 @@ async def test_what_is_committed_is_done(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("answers_lost", [0, 1])
-async def test_readers_of_the_outbox_are_told_as_soon_as_something_is_there(scene: Scene, answers_lost: int) -> None:
-    """Once COMMIT has come back, whatever it answered; a run without a snapshot tells them too."""
-    token, staged, seen = await scene.work.starts(scene.script), scene.staged(), list[int]()
-    scene.committer.hint = lambda: seen.append(len(scene.database.tables.outbox))
+async def test_readers_of_the_outbox_are_told_as_soon_as_something_is_there(scene: Scene, answers_lost: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once COMMIT has answered; if it has not, once its files are settled. A run without a snapshot tells them too."""
+    token, staged, seen = await scene.work.starts(scene.script), scene.staged(), list[str]()
+    monkeypatch.setattr(MemoryStaged, "settled", lambda _self, *, committed: seen.append("settled" if committed else "given up"))
+    scene.committer.hint = lambda: seen.append(f"{len(scene.database.tables.outbox)} in the outbox")
     scene.database.answers_lost = answers_lost
     assert await scene.committer.commit(await scene.run(staged, token), staged) == DONE
-    assert seen == [1]
+    told = "1 in the outbox"
+    assert seen == (["settled", told] if answers_lost else [told, "settled"])
     nothing = scene.staged(empty=True)
     stands = await scene.work.stands(scene.script)
     assert await scene.committer.commit(await scene.run(nothing, stands.token, floor=9), nothing) == DONE
-    assert len(seen) == 2
+    assert seen[2:] == ["2 in the outbox"]
 
 
 async def test_what_changes_nothing_is_completed_without_a_snapshot(scene: Scene) -> None:

@@ -43,7 +43,7 @@ this: its `value` is the BLOB that came.
 
 Failure. Bad records never raise. `ValueError`: a type that `check` would have refused. `duckdb.Error` passes through; nothing stays
 registered then. Compiled code proves its bounds: the property tests pass with `NUMBA_BOUNDSCHECK=1`, which
-sees all but the reads of `loads`; nesting costs no stack.
+sees all but the reads and copies of `reactor.loads`; nesting costs no stack.
 
 Cost, as processor time of one busy core, 184 bytes and 8 typed columns a record: 0.8 to 1.2 microseconds to read, 0.1 to cast where a
 plain SELECT reads them, 0.3 more where they are copied into a table, shared by DuckDB's threads; with one bad record in a hundred 15 % more. DuckDB's reader alone, inexact and blind to doubles, takes 0.7.

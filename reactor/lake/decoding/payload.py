@@ -62,7 +62,7 @@ def decode(
     rejected, beyond = len(fine) - int(np.count_nonzero(fine)), False
     cursor.register(_READ, found)
     try:
-        cursor.execute(f"CREATE TEMP VIEW {identifier(into)} AS {plan.accepted(all_fine=not rejected)}")
+        cursor.execute(f"CREATE TEMP VIEW {identifier(into)} AS {plan.rows(all_fine=not rejected)}")
         if plan.bounded:
             (accepted,) = first_row(cursor, f"SELECT count(*) FROM temp.{identifier(into)}") or (0,)
             rejected = table.num_rows - accepted
@@ -114,7 +114,7 @@ class _Plan:
         cells = {f"c{i}": column.array for i, column in enumerate(values)}
         return pa.table({"row": records["_row"], **kept, **cells, "reason": pa.array(reasons), "fault": pa.array(fault)})
 
-    def accepted(self, *, all_fine: bool) -> str:
+    def rows(self, *, all_fine: bool) -> str:
         """SQL: the rows of `into`. `all_fine`: reading has accepted all; to leave out none of them would copy each."""
         left_out = [*([] if all_fine else [f"reason <> {why.FINE}"]), *self._beyond().values()]
         where = f" WHERE NOT ({' OR '.join(left_out)})" if left_out else ""
