@@ -259,7 +259,8 @@ class _Decoding:
                 raw = raw.append_column(name, made[name]())
         if SLICE in self.hidden:
             lengths = np.diff(self.bounds[: len(self.slices) + 1])
-            raw = raw.append_column(SLICE, pa.array(self.slices, pa.string()).take(pa.array(np.repeat(np.arange(len(lengths)), lengths))))
+            places = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+            raw = raw.append_column(SLICE, pa.DictionaryArray.from_arrays(places, pa.array(self.slices, pa.string())))
         return raw
 
     def _constant(self, values: Sequence[object], kind: pa.DataType, raw: pa.Table) -> pa.Array:
