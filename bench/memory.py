@@ -36,7 +36,7 @@ def memory(ground: Ground, seconds: float, screen: Screen) -> dict[str, float]:
         with screen.step("the lake is back", 1):
             _caught_up(installed, sent, served)
     flat = under_load.median_mb(0.75, 1.0) - under_load.median_mb(0.25, 0.5)
-    return {"rss_mb": max(under_load.most_mb, away.most_mb), "load_mb": under_load.most_mb, "growth_mb": flat, "away_mb": away.most_mb, "events": sent}
+    return {"load_mb": under_load.most_mb, "growth_mb": flat, "away_mb": away.most_mb, "events": sent}
 
 
 def _caught_up(installed: Installation, sent: int, served: Served) -> None:

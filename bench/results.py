@@ -71,7 +71,7 @@ def summed_up(measured: Numbers) -> dict[str, float]:
         found["p99_ms"] = measured["latency"]["p99_ms"]
     if "hop" in measured:
         found["hop_p50_ms"], found["hop_p99_ms"] = measured["hop"]["p50_ms"], measured["hop"]["p99_ms"]
-    found["rss_mb"] = measured.get("memory", {}).get("rss_mb", NOT_MEASURED)
+    found["rss_mb"] = measured.get("memory", {}).get("load_mb", NOT_MEASURED)
     return found
 
 

@@ -14,7 +14,7 @@ def main() -> None:
     task = Task.given()
     lake = Lake(task.postgres_url, task.lake_folder)
     consumer = Consumer({
-        "bootstrap.servers": task.bootstrap_servers, "group.id": "hand", "auto.offset.reset": "earliest", "enable.auto.commit": False,
+        "bootstrap.servers": task.bootstrap_servers, "group.id": task.group_id, "auto.offset.reset": "earliest", "enable.auto.commit": False,
     })  # fmt: skip
     consumer.subscribe([task.topic])
     rows: list[dict[str, object]] = []

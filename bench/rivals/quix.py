@@ -37,7 +37,7 @@ def main() -> None:
     """Until all is committed."""
     task = Task.given()
     application = Application(
-        task.bootstrap_servers, consumer_group="quix", auto_offset_reset="earliest", commit_every=COMMIT_ROWS * PARTITIONS, auto_create_topics=False,
+        task.bootstrap_servers, consumer_group=task.group_id, auto_offset_reset="earliest", commit_every=COMMIT_ROWS * PARTITIONS, auto_create_topics=False,
         loglevel="WARNING",
     )  # fmt: skip
     orders = application.topic(task.topic, value_deserializer="json")

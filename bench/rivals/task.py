@@ -38,6 +38,11 @@ class Task:
         found = {"BOOTSTRAP": self.bootstrap_servers, "TOPIC": self.topic, "COUNT": str(self.count), "POSTGRES": self.postgres_url, "LAKE": self.lake_folder}
         return {f"RIVAL_{name}": text for name, text in found.items()}
 
+    @property
+    def group_id(self) -> str:
+        """A reader group for which nothing is committed yet."""
+        return f"rival-{os.getpid()}-{time.time_ns()}"
+
     def begin(self) -> None:
         """A record was read: the clock starts with the first."""
         if not self._began_at:

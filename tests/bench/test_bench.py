@@ -49,6 +49,6 @@ def test_percentiles() -> None:
 
 
 def test_what_was_not_measured_is_nan() -> None:
-    numbers = results.summed_up({"reactor": {"events_s": 300.0, "rss_mb": 700.0}, "hand": {"events_s": 100.0}, "memory": {"rss_mb": 400.0}})
+    numbers = results.summed_up({"reactor": {"events_s": 300.0, "rss_mb": 700.0}, "hand": {"events_s": 100.0}, "memory": {"load_mb": 400.0, "away_mb": 800.0}})
     assert results.line(numbers).startswith("bench: events_s=300 vs_hand=3.00 vs_bytewax=nan")
     assert numbers["rss_mb"] == 400.0
