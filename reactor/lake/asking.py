@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 COMBINED_BYTES_MAX = 2 * 1024 * 1024
+"""Of a table that is copied into one piece before it is asked."""
 
 
 def first_row(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()) -> tuple[Any, ...] | None:
