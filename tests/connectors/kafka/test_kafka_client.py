@@ -142,6 +142,15 @@ def lab(kafka_bootstrap: str, topic: Callable[[str], str]) -> Lab:
     return Lab(kafka_bootstrap, topic)
 
 
+async def one_record_is_read(lab: Lab) -> None:
+    await lab.make_topic("orders")
+    await lab.produce("orders", [b"a"])
+    intake = Recorder()
+    async with reading(lab.source("orders"), intake):
+        await intake.until_at(lab.part("orders"), 1)
+    assert intake.column(lab.part("orders"), "value") == [b"a"]
+
+
 @pytest.mark.parametrize("missing", [ImportError("No module named 'numba'"), hooks.HookError("built in another way")], ids=["numba", "aiokafka"])
 async def test_without_the_columnar_way_it_is_read_record_by_record(
     lab: Lab, missing: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -150,12 +159,7 @@ async def test_without_the_columnar_way_it_is_read_record_by_record(
         raise missing
 
     monkeypatch.setattr(reader, "import_module", import_module)
-    await lab.make_topic("orders")
-    await lab.produce("orders", [b"a"])
-    intake = Recorder()
-    async with reading(lab.source("orders"), intake):
-        await intake.until_at(lab.part("orders"), 1)
-    assert intake.column(lab.part("orders"), "value") == [b"a"]
+    await one_record_is_read(lab)
     assert str(missing) in caplog.text
 
 
@@ -164,10 +168,5 @@ async def test_without_a_way_to_gather_each_record_is_asked_for(lab: Lab, monkey
         raise hooks.HookError("built in another way")
 
     monkeypatch.setattr(hooks, "set_fetch", set_fetch)
-    await lab.make_topic("orders")
-    await lab.produce("orders", [b"a"])
-    intake = Recorder()
-    async with reading(lab.source("orders"), intake):
-        await intake.until_at(lab.part("orders"), 1)
-    assert intake.column(lab.part("orders"), "value") == [b"a"]
+    await one_record_is_read(lab)
     assert "asked for each record at once" in caplog.text
