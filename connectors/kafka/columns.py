@@ -93,7 +93,7 @@ class BatchHeader(NamedTuple):
 class MessageSet:
     """The record batches of one source partition in the answer to a fetch; the last one may have been cut off and is left out."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes | memoryview) -> None:
         self.data = data
         self.batches: list[memoryview] = []
         view, at = memoryview(data), 0
@@ -234,14 +234,24 @@ def table(group: Sequence[tuple[BatchHeader, bytes | memoryview]], lo: int) -> p
 
 def _walked(group: Sequence[tuple[BatchHeader, bytes | memoryview]], counts: walk.Ints) -> tuple[walk.Bytes, walk.Ints]:
     """The bytes of all batches, and where in them the fields of each record lie (see `walk.records`)."""
-    data = np.frombuffer(group[0][1] if len(group) == 1 else b"".join(records for _, records in group), np.uint8)
-    ends = np.cumsum([len(records) for _, records in group], dtype=np.int64)
-    begins = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
+    parts = [records for _, records in group]
+    data, begins = _in_one_piece(parts)
+    ends = begins + np.array([len(records) for records in parts], np.int64)
     found = np.empty((8, int(counts.sum())), np.int64)
     damaged = walk.records(data, begins, ends, counts, found)
     if damaged >= 0:
         raise CorruptRecordException(f"the records of the batch at offset {group[damaged][0].base_offset} are damaged")
     return data, found
+
+
+def _in_one_piece(parts: Sequence[bytes | memoryview]) -> tuple[walk.Bytes, walk.Ints]:
+    """Bytes that hold all parts, and where each begins. What was not compressed still lies in one answer."""
+    answers = [part.obj if isinstance(part, memoryview) else part for part in parts]
+    if any(answer is not answers[0] for answer in answers):
+        ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+        return np.frombuffer(b"".join(parts), np.uint8), np.concatenate((np.zeros(1, np.int64), ends[:-1]))
+    data = np.frombuffer(memoryview(answers[0]), np.uint8)
+    return data, np.array([np.frombuffer(part, np.uint8).ctypes.data for part in parts], np.int64) - data.ctypes.data
 
 
 def _of_each(headers: Sequence[BatchHeader], counts: walk.Ints, name: str) -> walk.Ints:

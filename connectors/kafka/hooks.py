@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from functools import partial
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, SimpleNamespace
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -20,7 +21,13 @@ from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
+from connectors.kafka.frames import Answer, Frames
 from reactor.errors import Fatal, Outage
+
+FETCH = 1
+"""The API key of a fetch."""
+
+log = logging.getLogger(__name__)
 
 
 class HookError(Fatal):
@@ -56,21 +63,58 @@ class _Connection(AIOKafkaConnection):
             raise KafkaConnectionError(f"Connection at {self.host}:{self.port} broken: {error}") from error
 
 
-def prepare(client: AIOKafkaClient) -> None:
+class _FramedConnection(_Connection):
+    """Its answers are read where the socket has written them (`frames`), and the records of a fetch are views. What is encrypted is copied anyway."""
+
+    async def connect(self) -> Any:  # noqa: ANN401 - aiokafka gives no types
+        ours: Any = self
+        whole: Any = super()
+        streams = await whole.connect()
+        writer = ours._writer
+        if ours._security_protocol.endswith("PLAINTEXT") and writer is not None and not writer.transport.is_closing():
+            ours._read_task.cancel()
+            writer.transport.pause_reading()  # how it reads is chosen when it begins to
+            writer.transport.set_protocol(Frames(ours._protocol, self._taken, self._lost))
+            writer.transport.resume_reading()
+        return streams
+
+    def _taken(self, frame: memoryview) -> None:
+        ours: Any = self
+        request = ours._requests[0][1]
+        if request is not None and request.API_KEY == FETCH:
+            _handle_viewed(self, frame)
+        else:
+            ours._handle_frame(frame.tobytes())
+
+    def _lost(self, error: Exception) -> None:
+        if not isinstance(error, OSError | EOFError):
+            log.error("Kafka %s:%s: an answer cannot be read", self.host, self.port, exc_info=error)
+        whole: Any = self
+        whole.close(reason=CloseReason.CONNECTION_BROKEN, exc=error)
+
+
+_handle_viewed = rebound(AIOKafkaConnection._handle_frame, io=SimpleNamespace(BytesIO=Answer))
+
+
+def prepare(client: AIOKafkaClient, *, viewed: bool = False) -> None:
     """What each client needs before it connects. Raises `HookError`.
 
     Asking for a topic must not make it: brokers do by default, and a topic that somebody deleted would come back empty. And a connection that is
-    lost must be told as that.
+    lost must be told as that. `viewed`: the records of a fetch may be views, for its classes have been replaced.
     """
     request = partial(MetadataRequest, allow_auto_topic_creation=False)
-    connect = rebound(create_conn, AIOKafkaConnection=_Connection)
+    connect = rebound(create_conn, AIOKafkaConnection=_FramedConnection if viewed else _Connection)
     for name, names in (("_metadata_update", {"MetadataRequest": request}), ("_get_conn", {"create_conn": connect}), ("bootstrap", {"create_conn": connect})):
         setattr(client, name, MethodType(rebound(getattr(AIOKafkaClient, name), **names), client))
 
 
-def replace_records(consumer: AIOKafkaConsumer, message_set: type, partition_records: type) -> None:
-    """Let the fetches of a consumer that is started become these classes. Raises `HookError`."""
-    fetch = rebound(Fetcher._proc_fetch_request, MemoryRecords=message_set, PartitionRecords=partition_records)
+def fetching(message_set: type, partition_records: type) -> FunctionType:
+    """The code of a fetch that becomes these classes. Raises `HookError`."""
+    return rebound(Fetcher._proc_fetch_request, MemoryRecords=message_set, PartitionRecords=partition_records)
+
+
+def replace_fetching(consumer: AIOKafkaConsumer, fetch: FunctionType) -> None:
+    """Let a consumer that is started fetch by this code."""
     setattr(consumer._fetcher, "_proc_fetch_request", MethodType(fetch, consumer._fetcher))  # noqa: B010 - mypy refuses the assignment
 
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from time import monotonic
+from types import FunctionType
 from typing import Any
 
 import pyarrow as pa
@@ -73,30 +74,32 @@ class SpanReader:
             metadata_max_age_ms=int(METADATA_SECONDS * 1000),
             **options,
         )
-        hooks.prepare(hooks.client_of(self.consumer))
 
     async def open(self) -> None:
         """Connect. Raises `Outage`."""
+        fetching = await self._in_columns() if self._columns else None
+        hooks.prepare(hooks.client_of(self.consumer), viewed=fetching is not None)
         try:
             await self.consumer.start()
         except (KafkaError, OSError, TimeoutError) as error:
             raise self._connection.failure(error) from error
-        if self._columns:
-            await self._go_columnar()
+        if fetching is not None:
+            hooks.replace_fetching(self.consumer, fetching)
         try:
             hooks.set_fetch(self.consumer, 1, FETCH_WAIT_SECONDS)
         except hooks.HookError as missing:
             self._gathers = False
             log.warning("Kafka is asked for each record at once, which takes more of the processor: %s", missing)
 
-    async def _go_columnar(self) -> None:
-        """Imported here: numba takes 0.4 s, and a command that reads nothing should not pay for it."""
+    async def _in_columns(self) -> FunctionType | None:
+        """How it fetches in columns. Imported here: numba takes 0.4 s, and a command that reads nothing should not pay for it."""
         try:
             columns = await asyncio.to_thread(import_module, "connectors.kafka.columns")
-            hooks.replace_records(self.consumer, columns.MessageSet, columns.BatchRecords)
+            return hooks.fetching(columns.MessageSet, columns.BatchRecords)
         except (ImportError, hooks.HookError) as missing:
             self._columns = False
             log.warning("Kafka is read record by record, at a third of the speed: %s", missing)
+            return None
 
     async def close(self) -> None:
         """Leave the group and disconnect."""
