@@ -7,7 +7,7 @@ small pieces, of which a span may have thousands, share a copy.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 
@@ -20,6 +20,7 @@ from reactor.domain.partitions import MICROSECONDS, Calendar, calendar_of
 from reactor.domain.scripts import HeaderField, JsonPath, Partitioning, Routing
 from reactor.domain.spans import UNROUTED, WHOLE, Piece, Span
 from reactor.lake.decoding.event_time import EventTimes, PartitionKeys, read_event_times, read_partition_keys
+from reactor.lake.decoding.kept import worth_keeping
 from reactor.lake.decoding.tokens import one_array
 from reactor.lake.rows import Rows
 from reactor.ports import RawSpan
@@ -35,7 +36,13 @@ Placed = Sequence[tuple[str, Numbers]]
 
 
 class ArrowSplitter:
-    """Implements `ports.Splitter`. It keeps nothing, so any number of threads may use one."""
+    """Implements `ports.Splitter`. It keeps nothing, so any number of threads may use one.
+
+    `members_of`: the names of the members of a source's payloads that its scripts will ask for.
+    """
+
+    def __init__(self, members_of: Callable[[str], Sequence[str]] = lambda _: ()) -> None:
+        self._members_of = members_of
 
     def split(self, raw: RawSpan, routings: Collection[Routing], arrived_at: float) -> Span:
         """One piece per routing and asset partition; the same arguments give the same pieces.
@@ -43,7 +50,8 @@ class ArrowSplitter:
         A record without a slice goes to `UNROUTED` with its reason. Only where the default chain finds neither header nor timestamp, the
         event time is `arrived_at`: a source whose records may lack a timestamp has to store when they came.
         """
-        reading = _Reading(raw.records.combine_chunks(), arrived_at)
+        names = worth_keeping(self._members_of(raw.source_partition.source), raw.records["value"])
+        reading = _Reading(raw.records.combine_chunks(), arrived_at, names)
         pieces = {routing.fingerprint: reading.pieces(routing.partitioning) for routing in routings}
         return Span(raw.source_partition, raw.lo, raw.hi, arrived_at, raw.size_bytes, pieces)
 
@@ -51,8 +59,8 @@ class ArrowSplitter:
 class _Reading:
     """One span, and what was read from it for a routing that another one may need too."""
 
-    def __init__(self, records: pa.Table, arrived_at: float) -> None:
-        self._records, self._arrived_at = records, arrived_at
+    def __init__(self, records: pa.Table, arrived_at: float, names: Sequence[str]) -> None:
+        self._records, self._arrived_at, self._names = records, arrived_at, names
         self._times: dict[JsonPath | HeaderField | None, EventTimes] = {}
         self._keys: dict[JsonPath, PartitionKeys] = {}
 
@@ -63,12 +71,13 @@ class _Reading:
         if partitioning is None:
             return self._cut([(WHOLE, np.arange(self._records.num_rows))], None)
         if partitioning.key is not None:
-            return self._cut(*self._by_key(partitioning.key))
-        return self._cut(*self._by_time(partitioning), self._event_times(partitioning.event_time).micros)
+            return self._cut(*self._by_key(partitioning.key), members=self._keys[partitioning.key].members)
+        times = self._event_times(partitioning.event_time)
+        return self._cut(*self._by_time(partitioning), times.micros, times.members)
 
     def _by_key(self, path: JsonPath) -> tuple[Placed, pa.Array]:
         if path not in self._keys:
-            self._keys[path] = read_partition_keys(self._records, path)
+            self._keys[path] = read_partition_keys(self._records, path, self._names)
         read = self._keys[path]
         taken = pc.equal(read.keys, UNROUTED).fill_null(False)
         return list(_grouped(read.keys.fill_null(UNROUTED))), pc.if_else(taken, "bad_partition_key", read.reasons)
@@ -86,7 +95,7 @@ class _Reading:
 
     def _event_times(self, source: JsonPath | HeaderField | None) -> EventTimes:
         if source not in self._times:
-            read = read_event_times(self._records, source)
+            read = read_event_times(self._records, source, self._names)
             self._times[source] = read if source is not None else self._or_arrival(read)
         return self._times[source]
 
@@ -95,28 +104,16 @@ class _Reading:
         micros = np.where(absent.to_numpy(zero_copy_only=False), int(self._arrived_at * MICROSECONDS), read.micros)
         return EventTimes(micros, pc.if_else(absent, None, read.reasons))
 
-    def _cut(self, placed: Placed, reasons: pa.Array | None, micros: Numbers | None = None) -> Mapping[str, Piece]:
-        pieces = {}
-        for (identity, rows), records in zip(placed, self._records_of([rows for _, rows in placed]), strict=True):
+    def _cut(
+        self, placed: Placed, reasons: pa.Array | None, micros: Numbers | None = None, members: tuple[str, pa.Array] | None = None,
+    ) -> Mapping[str, Piece]:
+        pieces, whole = {}, self._records.append_column(*members) if members else self._records
+        for (identity, rows), records in zip(placed, _shared_out(whole, [rows for _, rows in placed]), strict=True):
             why = reasons.take(rows) if reasons is not None and identity == UNROUTED else None
             newest = int(micros[rows].max()) if micros is not None and identity != UNROUTED else None
             lo, hi = int(self._offsets[rows[0]]), int(self._offsets[rows[-1]]) + 1
             pieces[identity] = Piece(lo, hi, len(rows), int(self._sizes[rows].sum()), Rows(records, why, newest))
         return pieces
-
-    def _records_of(self, places: Sequence[Numbers]) -> Iterator[pa.Table]:
-        """The records at some rows, for each of the places that share them all out."""
-        if len(places) == 1:
-            yield self._records
-            return
-        small = [rows for rows in places if len(rows) < SHARED_ROWS_MAX]
-        shared, at = self._records.take(np.concatenate([np.empty(0, np.int64), *small])), 0
-        for rows in places:
-            if len(rows) < SHARED_ROWS_MAX:
-                yield shared.slice(at, len(rows))
-                at += len(rows)
-            else:
-                yield self._records.take(rows)
 
     @cached_property
     def _offsets(self) -> Numbers:
@@ -132,6 +129,21 @@ class _Reading:
             sizes = np.bincount(pc.list_parent_indices(headers), _lengths(fields.field("name")) + _lengths(fields.field("value")), len(headers))
             total += sizes.astype(np.int64)
         return total
+
+
+def _shared_out(records: pa.Table, places: Sequence[Numbers]) -> Iterator[pa.Table]:
+    """The records at some rows, for each of the places that share them all out."""
+    if len(places) == 1:
+        yield records
+        return
+    small = [rows for rows in places if len(rows) < SHARED_ROWS_MAX]
+    shared, at = records.take(np.concatenate([np.empty(0, np.int64), *small])), 0
+    for rows in places:
+        if len(rows) < SHARED_ROWS_MAX:
+            yield shared.slice(at, len(rows))
+            at += len(rows)
+        else:
+            yield records.take(rows)
 
 
 def _lengths(column: pa.Array | pa.ChunkedArray) -> Numbers:

@@ -119,12 +119,13 @@ def raw_span(records: Sequence[Record | bytes | None], lo: int = 0, source_parti
     return RawSpan(source_partition, lo, lo + len(given), table, 0)
 
 
-def orders(script: Script, *spans: RawSpan) -> list[StageOrder]:
+def orders(script: Script, *spans: RawSpan, splitter: ArrowSplitter | None = None) -> list[StageOrder]:
     """What the core would order: all slices of an append at once, else one after the other."""
+    splitter = splitter or ArrowSplitter()
     routing = Routing(script.header.partitioned)
     parts: dict[str, list[Any]] = {}
     for raw in spans:
-        for name, piece in ArrowSplitter().split(raw, [routing], 0.0).pieces[routing.fingerprint].items():
+        for name, piece in splitter.split(raw, [routing], 0.0).pieces[routing.fingerprint].items():
             parts.setdefault(name, []).append((raw.source_partition, piece.lo, piece.hi, piece.payload))
     inputs = [slice_input(script, name, found) for name, found in parts.items()]
     if script.managed and script.managed.strategy == "append":

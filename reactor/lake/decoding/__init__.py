@@ -10,7 +10,8 @@ wanted members of its top object stand (by their names after escapes; exact, so 
 yet. What is between two values is mostly what was there in the record before, and is not read again then. `tokens` has them in columns, and opens
 what a path or a nested type leads into. `columns` makes one Arrow array of each column, and sees whether what 64 bits hold fits its type;
 `payload` hands them to DuckDB, which casts those as they are, and the texts of longer numbers. `event_time` reads paths, headers and keys with
-the same parts, and `instants` reads every time, so a column and an event time of one field agree. DuckDB's own JSON reader is not used: it rounds
+the same parts, and `instants` reads every time, so a column and an event time of one field agree; what it has found of a large span on its way is
+`kept` for the run, which then scans nothing. DuckDB's own JSON reader is not used: it rounds
 numbers through a double, takes `NaN` and a comma too many, loses how a number was written and does not tell that a member occurs twice; to
 notice all that costs more than the whole scan. Nothing happens per record in Python but for what is rare: numbers with an exponent in exact
 columns, and whether a payload that is no JSON is UTF-8 at all.

@@ -6,7 +6,8 @@ A payload is unreadable here exactly if it is unreadable there, and for the same
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from reactor.domain.scripts import HeaderField, JsonPath
 from reactor.lake.decoding import grammar
 from reactor.lake.decoding import reasons as why
 from reactor.lake.decoding.instants import MICROS_END, MICROS_MIN, read_instants
+from reactor.lake.decoding.kept import keep
 from reactor.lake.decoding.reasons import Reasons
 from reactor.lake.decoding.scanner import Mask
 from reactor.lake.decoding.tokens import Texts, Tokens, members, one_array, payloads, texts
@@ -30,42 +32,51 @@ SLACK_MICROS = 86_400_000_000
 
 @dataclass(frozen=True, slots=True)
 class EventTimes:
-    """Of each record: microseconds since 1970-01-01 UTC (undefined where there is a reason), and why there are none, else null."""
+    """Of each record: microseconds since 1970-01-01 UTC (undefined where there is a reason), and why there are none, else null.
+
+    `members`: see `kept.keep`.
+    """
 
     micros: npt.NDArray[np.int64]
     reasons: pa.Array
+    members: tuple[str, pa.Array] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionKeys:
-    """Of each record: the identity of its asset partition (null where there is a reason), and why there is none, else null."""
+    """Of each record: the identity of its asset partition (null where there is a reason), and why there is none, else null.
+
+    `members`: see `kept.keep`.
+    """
 
     keys: pa.Array
     reasons: pa.Array
+    members: tuple[str, pa.Array] | None = None
 
 
-def read_event_times(records: pa.Table, source: JsonPath | HeaderField | None) -> EventTimes:
+def read_event_times(records: pa.Table, source: JsonPath | HeaderField | None, names: Sequence[str] = ()) -> EventTimes:
     """When each record happened.
 
     `records` has the columns of `reactor.ports.RawSpan`. `source` None is the default chain: the header `event_time`, else the record's
     timestamp; only what is absent is skipped. Reasons: `no_event_time` (absent, null), `bad_event_time`, `event_time_out_of_range`, and for
-    a path those of a payload (conventions 11) and `tombstone`. A header without a value is there, and bad.
+    a path those of a payload (conventions 11) and `tombstone`. A header without a value is there, and bad. `names`: of the members to keep, if
+    the payloads are scanned.
     """
     if isinstance(source, tuple):
-        found, reasons = _at_path(records["value"], source)
-        return _event_times(found, texts(found), reasons)
+        found, reasons, kept = _at_path(records["value"], source, names)
+        return replace(_event_times(found, texts(found), reasons), members=kept)
     found = _last_headers(records["headers"], source.name if source else EVENT_TIME_HEADER)
     times = _event_times(found, Texts(found.data, np.append(found.starts, found.stops[-1:])), np.zeros(len(found.kinds), np.uint8))
     return times if source else _or_timestamps(times, records["timestamp"])
 
 
-def read_partition_keys(records: pa.Table, path: JsonPath) -> PartitionKeys:
+def read_partition_keys(records: pa.Table, path: JsonPath, names: Sequence[str] = ()) -> PartitionKeys:
     """The dynamic identity of each record: a string as it is, a number as its JSON text, `true` or `false`.
 
     Reasons: `no_partition_key` (missing, null), `bad_partition_key` (object, array, empty, longer than IDENTITY_BYTES_MAX, a NUL in it), and
-    those of a payload and `tombstone`.
+    those of a payload and `tombstone`. `names`: of the members to keep.
     """
-    found, reasons = _at_path(records["value"], path)
+    found, reasons, kept = _at_path(records["value"], path, names)
     text = texts(found)
     sizes = np.diff(text.offsets)
     zeros = np.concatenate(([0], np.cumsum(text.data == 0)))
@@ -73,20 +84,22 @@ def read_partition_keys(records: pa.Table, path: JsonPath) -> PartitionKeys:
     bad = (found.kinds >= grammar.OBJECT) | (sizes == 0) | (sizes > IDENTITY_BYTES_MAX) | has_zero
     own = np.where(found.there, np.where(bad, why.BAD_PARTITION_KEY, why.FINE), why.NO_PARTITION_KEY)
     reasons = why.graver(reasons, own.astype(np.uint8))
-    return PartitionKeys(text.array(reasons == why.FINE).cast(pa.string()), why.words(reasons))
+    return PartitionKeys(text.array(reasons == why.FINE).cast(pa.string()), why.words(reasons), kept)
 
 
-def _at_path(values: pa.ChunkedArray, path: JsonPath) -> tuple[Tokens, Reasons]:
-    """The token at the end of a path in each payload, and why there can be none."""
+def _at_path(values: pa.ChunkedArray, path: JsonPath, names: Sequence[str]) -> tuple[Tokens, Reasons, tuple[str, pa.Array] | None]:
+    """The token at the end of a path in each payload, why there can be none, and the members of these names."""
     tokens, present = payloads(one_array(values))
-    reasons, (found,) = members(tokens, present, path[:1])
+    wanted = list(dict.fromkeys((*names, path[0])))
+    reasons, all_found = members(tokens, present, wanted)
+    kept, found = keep(names, all_found[: len(names)], tokens), all_found[wanted.index(path[0])]
     reasons[~present] = why.TOMBSTONE
     found, twice = found.having(reasons == why.FINE), found.twice
     for name in path[1:]:
         _, (found,) = members(found, np.asarray(found.kinds == grammar.OBJECT), [name])
         twice |= found.twice
     reasons[twice & (reasons == why.FINE)] = why.DUPLICATE_KEY
-    return found.having(~twice), reasons
+    return found.having(~twice), reasons, kept
 
 
 def _last_headers(headers: pa.ChunkedArray, name: str) -> Tokens:

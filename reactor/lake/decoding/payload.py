@@ -19,6 +19,7 @@ from reactor.lake.asking import first_row
 from reactor.lake.decoding import grammar
 from reactor.lake.decoding import reasons as why
 from reactor.lake.decoding.columns import Column, bounded, cast, read
+from reactor.lake.decoding.kept import kept
 from reactor.lake.decoding.reasons import Reasons
 from reactor.lake.decoding.scanner import Mask
 from reactor.lake.decoding.tokens import Tokens, members, one_array, payloads
@@ -103,16 +104,19 @@ class _Plan:
     def read(self, cursor: duckdb.DuckDBPyConnection, records: pa.Table) -> pa.Table:
         """The records read as far as their texts tell."""
         texts, present = payloads(one_array(records["value"]))
-        reasons, found = members(texts, present, [] if self.whole else self.names)
+        if self.whole or (found := kept(records, texts, self.names)) is None:
+            reasons, found = members(texts, present, [] if self.whole else self.names)
+        else:  # of what has a slice by its payload, which can therefore be read
+            reasons = np.zeros(len(present), np.uint8)
         reasons[~present] = why.TOMBSTONE
         if self.whole:
             reasons[reasons == why.NOT_OBJECT] = why.FINE
             found = [_without_bom(texts).having(reasons == why.FINE)]
         values = [read(tokens, type_, cursor) for tokens, type_ in zip(found, self.types, strict=True)]
         reasons, fault = _worst(reasons, values)
-        kept = {f"k{i}": one_array(records[name]) for i, name in enumerate(self.keep)}
+        carried = {f"k{i}": one_array(records[name]) for i, name in enumerate(self.keep)}
         cells = {f"c{i}": column.array for i, column in enumerate(values)}
-        return pa.table({"row": records["_row"], **kept, **cells, "reason": pa.array(reasons), "fault": pa.array(fault)})
+        return pa.table({"row": records["_row"], **carried, **cells, "reason": pa.array(reasons), "fault": pa.array(fault)})
 
     def rows(self, *, all_fine: bool) -> str:
         """SQL: the rows of `into`. `all_fine`: reading has accepted all; to leave out none of them would copy each."""

@@ -3,11 +3,13 @@
 import json
 import string
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reactor.domain.scripts import BatchColumn
+from reactor.lake.decoding.event_time import read_partition_keys
 from reactor.lake.decoding.payload import decode
 from tests.lake.decoding import reference
 from tests.lake.decoding.reading import cursor, records
@@ -123,6 +125,28 @@ def test_every_record_is_read_as_the_rules_say(batch: list[bytes]) -> None:
         rejects = {n: (reason, column) for n, reason, column in (own.execute("SELECT * FROM bad").fetchall() if rejected else ())}
     assert [rejects.get(n) or rows.get(n) for n in range(len(batch))] == [reference.outcome(value, COLUMNS) for value in batch]
     assert len(rows) + len(rejects) == len(batch)
+
+
+READABLE = ["no_partition_key", "bad_partition_key", None]
+"""Reasons of a record whose payload is fine."""
+
+
+@pytest.mark.thorough
+@settings(max_examples=tries(60, 150), deadline=None)
+@given(st.lists(payloads, min_size=1, max_size=12), st.permutations([*(name for name, _ in COLUMNS), "x", "absent"]), st.booleans())
+def test_what_a_split_kept_is_what_decoding_finds(batch: list[bytes], names: list[str], all_kept: bool) -> None:
+    """Names in any order; if one is missing, the payloads are scanned again."""
+    names = names if all_kept else [name for name in names if name != "a"]
+    read = read_partition_keys(records(batch), ("d",), names)
+    assert read.members is not None
+    fine = pa.array([reason in READABLE for reason in read.reasons.to_pylist()])
+    outcomes = []
+    for table in (records(batch), records(batch).append_column(*read.members)):
+        with cursor() as own:
+            rejected = decode(own, table.filter(fine), DECLARED, ["_row"], "good", "bad").rejected
+            rows = own.execute("SELECT CAST(COLUMNS(*) AS VARCHAR) FROM good ORDER BY _row").fetchall()
+            outcomes.append((rows, own.execute("SELECT * FROM bad ORDER BY _row").fetchall() if rejected else []))
+    assert outcomes[0] == outcomes[1]
 
 
 def refused(word: str) -> None:
