@@ -251,7 +251,7 @@ def _in_one_piece(parts: Sequence[bytes | memoryview]) -> tuple[walk.Bytes, walk
         ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
         return np.frombuffer(b"".join(parts), np.uint8), np.concatenate((np.zeros(1, np.int64), ends[:-1]))
     data = np.frombuffer(memoryview(answers[0]), np.uint8)
-    return data, np.array([np.frombuffer(part, np.uint8).ctypes.data for part in parts], np.int64) - data.ctypes.data
+    return data, np.array([pa.py_buffer(part).address for part in parts], np.int64) - data.ctypes.data
 
 
 def _of_each(headers: Sequence[BatchHeader], counts: walk.Ints, name: str) -> walk.Ints:

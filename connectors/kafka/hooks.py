@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 from functools import partial
 from types import FunctionType, MethodType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakMethod
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.client import AIOKafkaClient
@@ -21,11 +23,15 @@ from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
-from connectors.kafka.frames import Answer, Frames
 from reactor.errors import Fatal, Outage
+
+if TYPE_CHECKING:  # it needs NumPy, which who only writes need not load
+    from connectors.kafka.frames import Answer, Frames
 
 FETCH = 1
 """The API key of a fetch."""
+
+Given = TypeVar("Given")
 
 log = logging.getLogger(__name__)
 
@@ -36,13 +42,17 @@ class HookError(Fatal):
 
 def rebound(function: Any, **names: object) -> FunctionType:  # noqa: ANN401 - an untyped function of aiokafka
     """The same code, in which these globals mean something else. Raises `HookError` if the code does not use one of them."""
-    missing = set(names) - set(function.__code__.co_names)
-    if missing:
-        raise HookError(f"{function.__qualname__} does not use {', '.join(sorted(missing))}")
+    _must_use(function, *names)
     its_globals = {**function.__globals__, **names}
     twin = FunctionType(function.__code__, its_globals, function.__name__, function.__defaults__, function.__closure__)
     twin.__kwdefaults__ = function.__kwdefaults__
     return twin
+
+
+def _must_use(function: Any, *names: str) -> None:  # noqa: ANN401 - an untyped function of aiokafka
+    missing = set(names) - set(function.__code__.co_names)
+    if missing:
+        raise HookError(f"{function.__qualname__} does not use {', '.join(sorted(missing))}")
 
 
 def client_of(consumer: AIOKafkaConsumer) -> AIOKafkaClient:
@@ -51,10 +61,11 @@ def client_of(consumer: AIOKafkaConsumer) -> AIOKafkaClient:
     return client
 
 
-class _Connection(AIOKafkaConnection):
+class Connection(AIOKafkaConnection):
     """To write where the other side has closed is an error of the network; uvloop raises a RuntimeError (aio-libs/aiokafka#1038)."""
 
     def send(self, request: Any, expect_response: bool = True) -> Any:  # noqa: ANN401 - aiokafka gives no types
+        """Raises `KafkaConnectionError`."""
         whole: Any = super()
         try:
             return whole.send(request, expect_response)
@@ -63,47 +74,64 @@ class _Connection(AIOKafkaConnection):
             raise KafkaConnectionError(f"Connection at {self.host}:{self.port} broken: {error}") from error
 
 
-class _FramedConnection(_Connection):
-    """Its answers are read where the socket has written them (`frames`), and the records of a fetch are views. What is encrypted is copied anyway."""
+def framing(frames: type[Frames], answer: type[Answer]) -> type[AIOKafkaConnection]:
+    """A connection whose answers are read where the socket has written them, and the records of a fetch are views. Raises `HookError`.
 
-    async def connect(self) -> Any:  # noqa: ANN401 - aiokafka gives no types
-        ours: Any = self
-        whole: Any = super()
-        streams = await whole.connect()
-        writer = ours._writer
-        if ours._security_protocol.endswith("PLAINTEXT") and writer is not None and not writer.transport.is_closing():
-            ours._read_task.cancel()
-            writer.transport.pause_reading()  # how it reads is chosen when it begins to
-            writer.transport.set_protocol(Frames(ours._protocol, self._taken, self._lost))
-            writer.transport.resume_reading()
-        return streams
+    What is encrypted is copied anyway. As of aiokafka's own tasks, nothing that waits for the socket holds the connection: one that nobody has any
+    more closes itself.
+    """
+    handle_viewed = rebound(AIOKafkaConnection._handle_frame, io=SimpleNamespace(BytesIO=answer))
+    _must_use(AIOKafkaConnection._handle_frame, "_requests")
+    _must_use(AIOKafkaConnection.connect, "_protocol", "_read_task", "_writer")
 
-    def _taken(self, frame: memoryview) -> None:
-        ours: Any = self
-        request = ours._requests[0][1]
-        if request is not None and request.API_KEY == FETCH:
-            _handle_viewed(self, frame)
-        else:
-            ours._handle_frame(frame.tobytes())
+    class Framed(Connection):
+        async def connect(self) -> Any:  # noqa: ANN401 - aiokafka gives no types
+            ours: Any = self
+            whole: Any = super()
+            streams = await whole.connect()
+            writer = ours._writer
+            if ours._security_protocol.endswith("PLAINTEXT") and writer is not None and not writer.transport.is_closing():
+                ours._read_task.cancel()
+                writer.transport.pause_reading()  # how it reads is chosen when it begins to
+                writer.transport.set_protocol(frames(ours._protocol, _weakly(self._taken), _weakly(self._lost)))
+                writer.transport.resume_reading()
+            return streams
 
-    def _lost(self, error: Exception) -> None:
-        if not isinstance(error, OSError | EOFError):
-            log.error("Kafka %s:%s: an answer cannot be read", self.host, self.port, exc_info=error)
-        whole: Any = self
-        whole.close(reason=CloseReason.CONNECTION_BROKEN, exc=error)
+        def _taken(self, frame: memoryview) -> None:
+            ours: Any = self
+            request = ours._requests[0][1]
+            if request is not None and request.API_KEY == FETCH:
+                handle_viewed(self, frame)
+            else:
+                ours._handle_frame(frame.tobytes())
+
+        def _lost(self, error: Exception) -> None:
+            if not isinstance(error, OSError | EOFError):
+                log.error("Kafka %s:%s: an answer cannot be read", self.host, self.port, exc_info=error)
+            whole: Any = self
+            whole.close(reason=CloseReason.CONNECTION_BROKEN, exc=error)
+
+    return Framed
 
 
-_handle_viewed = rebound(AIOKafkaConnection._handle_frame, io=SimpleNamespace(BytesIO=Answer))
+def _weakly(method: Callable[[Given], None]) -> Callable[[Given], None]:
+    held = WeakMethod(method)
+
+    def call(given: Given) -> None:
+        if (alive := held()) is not None:
+            alive(given)
+
+    return call
 
 
-def prepare(client: AIOKafkaClient, *, viewed: bool = False) -> None:
+def prepare(client: AIOKafkaClient, connection: type[AIOKafkaConnection] = Connection) -> None:
     """What each client needs before it connects. Raises `HookError`.
 
     Asking for a topic must not make it: brokers do by default, and a topic that somebody deleted would come back empty. And a connection that is
-    lost must be told as that. `viewed`: the records of a fetch may be views, for its classes have been replaced.
+    lost must be told as that. `connection`: one of `framing` only where the classes of a fetch are replaced, too.
     """
     request = partial(MetadataRequest, allow_auto_topic_creation=False)
-    connect = rebound(create_conn, AIOKafkaConnection=_FramedConnection if viewed else _Connection)
+    connect = rebound(create_conn, AIOKafkaConnection=connection)
     for name, names in (("_metadata_update", {"MetadataRequest": request}), ("_get_conn", {"create_conn": connect}), ("bootstrap", {"create_conn": connect})):
         setattr(client, name, MethodType(rebound(getattr(AIOKafkaClient, name), **names), client))
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 from aiokafka import AIOKafkaConsumer
+from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import IllegalStateError, KafkaError, NoOffsetForPartitionError, OffsetOutOfRangeError
 from aiokafka.structs import ConsumerRecord, TopicPartition
 
@@ -77,8 +78,8 @@ class SpanReader:
 
     async def open(self) -> None:
         """Connect. Raises `Outage`."""
-        fetching = await self._in_columns() if self._columns else None
-        hooks.prepare(hooks.client_of(self.consumer), viewed=fetching is not None)
+        fetching, connection = await self._in_columns() if self._columns else (None, hooks.Connection)
+        hooks.prepare(hooks.client_of(self.consumer), connection)
         try:
             await self.consumer.start()
         except (KafkaError, OSError, TimeoutError) as error:
@@ -91,15 +92,16 @@ class SpanReader:
             self._gathers = False
             log.warning("Kafka is asked for each record at once, which takes more of the processor: %s", missing)
 
-    async def _in_columns(self) -> FunctionType | None:
+    async def _in_columns(self) -> tuple[FunctionType | None, type[AIOKafkaConnection]]:
         """How it fetches in columns. Imported here: numba takes 0.4 s, and a command that reads nothing should not pay for it."""
         try:
             columns = await asyncio.to_thread(import_module, "connectors.kafka.columns")
-            return hooks.fetching(columns.MessageSet, columns.BatchRecords)
+            frames = await asyncio.to_thread(import_module, "connectors.kafka.frames")
+            return hooks.fetching(columns.MessageSet, columns.BatchRecords), hooks.framing(frames.Frames, frames.Answer)
         except (ImportError, hooks.HookError) as missing:
             self._columns = False
             log.warning("Kafka is read record by record, at a third of the speed: %s", missing)
-            return None
+            return None, hooks.Connection
 
     async def close(self) -> None:
         """Leave the group and disconnect."""

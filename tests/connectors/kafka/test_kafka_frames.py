@@ -1,16 +1,27 @@
 """Frames as they come from a socket, in any pieces, and a reader whose connections receive them."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import contextlib
+import gc
+import logging
+import socket
+import struct
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from io import BytesIO
 
+import numpy as np
 import pytest
 import uvloop
+from aiokafka.conn import AIOKafkaConnection, CloseReason, create_conn
+from aiokafka.errors import KafkaConnectionError
+from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.structs import TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.kafka import hooks
+from connectors.kafka.columns import BatchFetch
 from connectors.kafka.frames import SIZE, VIEWED_BYTES_MIN, Answer, Frames
 from connectors.kafka.reader import SpanReader
 from reactor.ports import RawSpan
@@ -87,8 +98,100 @@ def test_the_protocol_before_is_told_how_the_connection_fares() -> None:
     assert [type(error) for error in lost] == [EOFError, ConnectionResetError, EOFError]
 
 
+APIS = struct.pack(">hihhh", 0, 1, 3, 0, 5)
+"""An answer to ApiVersions: no error, and metadata in these versions."""
+HALF_AN_ANSWER = SIZE.pack(100) + bytes(50)
+
+
+class Broker:
+    """Answers which requests it knows, and then does something else."""
+
+    def __init__(self, then: Callable[[asyncio.StreamWriter], object]) -> None:
+        self.then, self.closed = then, asyncio.Event()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for answer in (APIS, None):
+            request = await reader.readexactly(SIZE.unpack(await reader.readexactly(4))[0])
+            if answer is not None:
+                writer.write(SIZE.pack(4 + len(answer)) + request[4:8] + answer)
+        self.then(writer)
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        writer.close()
+        self.closed.set()
+
+
+@asynccontextmanager
+async def connected(broker: Broker, reasons: list[CloseReason]) -> AsyncIterator[AIOKafkaConnection]:
+    """A framed connection."""
+    server = await asyncio.start_server(broker.serve, "127.0.0.1", 0)
+    connect = hooks.rebound(create_conn, AIOKafkaConnection=hooks.framing(Frames, Answer))
+    try:
+        yield await connect(*server.sockets[0].getsockname(), on_close=lambda _, reason: reasons.append(reason))
+    finally:
+        server.close()
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+LOOPS = pytest.mark.parametrize("new_loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])
+
+
+@LOOPS
+@pytest.mark.parametrize("cut", [asyncio.StreamWriter.close, reset], ids=["closed", "reset"])
+def test_a_connection_that_ends_within_an_answer_fails_who_waits_for_it(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], cut: Callable[[asyncio.StreamWriter], object], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without a word in the log: it is the everyday of a network."""
+
+    def half(writer: asyncio.StreamWriter) -> None:
+        writer.write(HALF_AN_ANSWER)
+        asyncio.get_running_loop().call_later(0.05, cut, writer)
+
+    async def lose_it() -> None:
+        reasons = list[CloseReason]()
+        async with connected(Broker(half), reasons) as connection:
+            with pytest.raises(KafkaConnectionError):
+                await connection.send(MetadataRequest([]))
+            await connection.close()
+        assert reasons == [CloseReason.CONNECTION_BROKEN]
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(lose_it())
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+@LOOPS
+@pytest.mark.filterwarnings("ignore:Unclosed:ResourceWarning")
+def test_a_connection_that_nobody_has_any_more_is_closed(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    """aiokafka drops one that it was cancelled over, while it waits for an answer."""
+
+    async def abandon() -> None:
+        broker = Broker(lambda _: None)
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # aiokafka tells of it
+
+        async def ask() -> None:
+            async with connected(broker, []) as connection:
+                await connection.send(MetadataRequest([]))
+
+        asking = asyncio.create_task(ask())
+        await asyncio.sleep(0.2)
+        asking.cancel()
+        await asyncio.wait([asking])
+        del asking
+        gc.collect()
+        async with asyncio.timeout(10):
+            await broker.closed.wait()
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(abandon())
+
+
 async def values_read(spans: SpanReader, partition: TopicPartition, hi: int) -> list[bytes]:
-    """Up to this offset, within half a minute."""
+    """Up to this offset, within half a minute; what is long enough is viewed where it was received, and only by who can."""
     values = list[bytes]()
 
     async def take(_: TopicPartition, span: RawSpan) -> bool:
@@ -98,11 +201,14 @@ async def values_read(spans: SpanReader, partition: TopicPartition, hi: int) -> 
     async with asyncio.timeout(30):
         while spans.next[partition] < hi:
             for where, fetched in await spans.fetch():
+                if isinstance(fetched, BatchFetch):
+                    long = sum(map(len, fetched.batches)) >= VIEWED_BYTES_MIN
+                    assert all(isinstance(batch.obj, np.ndarray) == long for batch in fetched.batches)
                 await spans.hand_over(where, fetched, take)
     return values
 
 
-@pytest.mark.parametrize("new_loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])
+@LOOPS
 @pytest.mark.parametrize("columns", [True, False], ids=["columns", "records"])
 def test_a_reader_reads_on_when_its_connections_are_lost(embedded_broker: str, new_loop: Callable[[], asyncio.AbstractEventLoop], columns: bool) -> None:
     """Records longer than what is copied out of a frame, and shorter ones; only who reads in columns gets views."""
