@@ -23,6 +23,7 @@ from reactor.lake.asking import first_row, shown
 from reactor.lake.decoding import payload
 from reactor.lake.decoding.columns import read_exactly
 from reactor.lake.decoding.event_time import read_event_times
+from reactor.lake.decoding.kept import without_rare
 from reactor.lake.decoding.scanner import Mask
 from reactor.lake.evaluate import Records
 from reactor.lake.quarantine import set_aside
@@ -115,7 +116,7 @@ class _Gathered:
 
     def raw(self) -> pa.Table:
         """See `Batch.raw`."""
-        tables = self.tables or [_NO_RECORDS.empty_table()]
+        tables = without_rare(self.tables) or [_NO_RECORDS.empty_table()]
         alike = all(table.schema == tables[0].schema for table in tables)
         records = pa.concat_tables(tables, promote_options="none" if alike else "permissive")
         numbers = pa.array(np.arange(self.rows))

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 
-from reactor.domain.scripts import BatchColumn, Edge, Header, HeaderField, Partitioning, Script
+from reactor.domain.scripts import BatchColumn, Edge, Header, HeaderField, Partitioning, Routing, Script
+from reactor.domain.spans import UNROUTED
 from reactor.lake.decoding import tokens
-from reactor.lake.decoding.kept import PREFIX, ROWS_MIN
+from reactor.lake.decoding.kept import PREFIX, ROWS_MIN, without_rare
 from reactor.lake.rows import Rows
 from reactor.lake.split import ArrowSplitter
 from reactor.ports import RawSpan
@@ -68,6 +70,24 @@ def test_a_run_scans_only_what_was_not(bench: Bench, known: Sequence[str], monke
         ("duplicate_key", "id", 2), ("not_json", None, 1), ("wrong_type", "id", 2)]
     routed = 3 * ROWS_MIN + 9
     assert 5 <= sum(scanned) < routed / 2 if set(known) >= set(NAMES) else sum(scanned) == routed
+
+
+def test_a_piece_that_is_thinner_than_its_span_goes_without() -> None:
+    """And so does what has no slice, for it is never decoded: all that is kept is counted by the size of the records."""
+    thin = b'{"id":1,"ts":"2026-03-02"}'
+    raw = raw_span([thin, b"not JSON", *(record(3 * number, "long" * 20) for number in range(ROWS_MIN))])
+    routing = Routing(DAILY)
+    pieces = ArrowSplitter(lambda _: NAMES).split(raw, [routing], 0.0).pieces[routing.fingerprint]
+    assert {identity: any(name.startswith(PREFIX) for name in cast("Rows", piece.payload).records.column_names) for identity, piece in pieces.items()} == {
+        "2026-03-01": True, "2026-03-02": False, UNROUTED: False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("many", [True, False])
+def test_what_few_records_of_a_run_have_is_dropped(many: bool) -> None:
+    """Tables that are put together have room for each column in every row."""
+    kept, others = pa.table({"offset": range(3), PREFIX + "[]": range(3)}), pa.table({"offset": range(3 if many else 4)})
+    assert [PREFIX + "[]" in table.column_names for table in without_rare([kept, others])] == [many, False]
 
 
 def test_a_source_s_members_are_those_that_its_sliced_scripts_declare() -> None:

@@ -7,6 +7,7 @@ column's own name tells the names, so whoever comes later, by whatever declarati
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,16 +17,34 @@ from reactor.lake.decoding.tokens import Tokens, one_array
 
 PREFIX = "members of "
 ROWS_MIN = 1000
-"""A span of fewer records is split on the loop, and it costs that more to make another column than the run will save."""
-PAYLOAD_SHARE = 3
-"""What is kept takes at most this part of the bytes of the payloads, which are all that is counted against the limits of memory."""
+"""For fewer records of a span it costs more to make another column than the run will save."""
+SIZE_SHARE = 3
+"""What is kept takes at most this part of the bytes of the records, which are what is counted against the limits of memory."""
 _PLACES_END = 1 << 16
 
 
 def worth_keeping(names: Sequence[str], payloads: pa.ChunkedArray) -> Sequence[str]:
     """These names, or none of them."""
-    rows = len(payloads)
-    return names if rows >= ROWS_MIN and rows * _layout(len(names)).itemsize * PAYLOAD_SHARE <= payloads.nbytes else ()
+    return names if len(payloads) >= ROWS_MIN and len(payloads) * _layout(len(names)).itemsize * SIZE_SHARE <= payloads.nbytes else ()
+
+
+def within_share(records: pa.Table, size_bytes: int) -> pa.Table:
+    """The records of a piece, without what is kept if that is too much for their size: a piece may be thinner than its span."""
+    many = [name for name in _columns(records) if records[name].nbytes * SIZE_SHARE > size_bytes]
+    return records.drop_columns(many) if many else records
+
+
+def without_rare(tables: Sequence[pa.Table]) -> Sequence[pa.Table]:
+    """The tables without what was kept of less than half of all records: put together, the others would have as much room for it."""
+    rows = Counter[str]()
+    for table in tables:
+        rows.update(dict.fromkeys(_columns(table), table.num_rows))
+    rare = {name for name, count in rows.items() if 2 * count < sum(table.num_rows for table in tables)}
+    return [table.drop_columns([name for name in _columns(table) if name in rare]) for table in tables] if rare else tables
+
+
+def _columns(records: pa.Table) -> list[str]:
+    return [name for name in records.column_names if name.startswith(PREFIX)]
 
 
 def keep(names: Sequence[str], found: Sequence[Tokens], texts: Tokens) -> tuple[str, pa.Array] | None:
@@ -40,8 +59,8 @@ def keep(names: Sequence[str], found: Sequence[Tokens], texts: Tokens) -> tuple[
 
 def kept(records: pa.Table, texts: Tokens, wanted: Sequence[str]) -> list[Tokens] | None:
     """The member of each wanted name in the texts of these records; None: it was not kept, of one at least."""
-    for column in records.column_names:
-        if column.startswith(PREFIX) and not records[column].null_count and set(wanted) <= set(names := json.loads(column.removeprefix(PREFIX))):
+    for column in _columns(records):
+        if not records[column].null_count and set(wanted) <= set(names := json.loads(column.removeprefix(PREFIX))):
             layout, array = _layout(len(names)), one_array(records[column])
             rows = np.frombuffer(array.buffers()[1], layout, len(array), array.offset * layout.itemsize)
             return [_token(rows, names.index(name), texts) for name in wanted]
