@@ -170,7 +170,8 @@ def test_a_connection_that_nobody_has_any_more_is_closed(new_loop: Callable[[], 
     """aiokafka drops one that it was cancelled over, while it waits for an answer."""
 
     async def abandon() -> None:
-        broker = Broker(lambda _: None)
+        asked = asyncio.Event()
+        broker = Broker(lambda _: asked.set())
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # aiokafka tells of it
 
         async def ask() -> None:
@@ -178,7 +179,7 @@ def test_a_connection_that_nobody_has_any_more_is_closed(new_loop: Callable[[], 
                 await connection.send(MetadataRequest([]))
 
         asking = asyncio.create_task(ask())
-        await asyncio.sleep(0.2)
+        await asked.wait()
         asking.cancel()
         await asyncio.wait([asking])
         del asking
