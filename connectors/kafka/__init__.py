@@ -4,7 +4,7 @@
 which offsets a span covers, how records become Arrow, which log it was, and what was handed over. PostgreSQL owns the positions: the
 group's own offset is written as a courtesy to other tools and never read; nothing is fetched before the intake has said from where.
 
-    source ──▶ membership ──▶ reader ──▶ columns (walk) or plain      the group's consumer, one life of it after the other
+    source ──▶ membership ──▶ reader ──▶ columns (walk) or plain      the group's consumer, one life of it after the other; frames: its answers
        │            └──▶ logs (topics)                                what the logs hold, on connections of its own
        └──▶ readers ──▶ reader                                        readers of one's own, no group
     client: settings and errors of a cluster      hooks: all that touches aiokafka's private parts      spans: shape and limits
@@ -28,8 +28,8 @@ Decoded: one span at a time and what the intake keeps. A span that is not taken 
 or more often, a broker gathers them for 25 ms or 1 MiB before it answers a fetch; the first record after a silence is told of at once. What a
 small fetch brought is decoded on the loop: a thread would keep it as busy.
 
-**In columns or plain.** In columns the record batches of a fetch stay bytes until they are turned into Arrow by compiled code, in a thread
-unless they are few. The plain way makes an object of every record, at a third of the speed: for message formats before Kafka 0.11, and where
+**In columns or plain.** In columns the record batches of a fetch stay where the socket has written them (`frames`; over TLS in bytes) until they are
+turned into Arrow by compiled code, in a thread unless they are few. The plain way makes an object of every record, at a third of the speed: for message formats before Kafka 0.11, and where
 numba or the private parts of aiokafka are not as expected (a warning says so). One contract suite holds both.
 
 **Failures.** Whatever aiokafka or the network raises becomes `Outage` here. It ends the membership: the intake is told that everything is

@@ -116,9 +116,9 @@ class _Gathered:
 
     def raw(self) -> pa.Table:
         """See `Batch.raw`."""
-        tables = without_rare(self.tables) or [_NO_RECORDS.empty_table()]
+        tables = self.tables or [_NO_RECORDS.empty_table()]
         alike = all(table.schema == tables[0].schema for table in tables)
-        records = pa.concat_tables(tables, promote_options="none" if alike else "permissive")
+        records = pa.concat_tables(tables) if alike else pa.concat_tables(without_rare(tables), promote_options="permissive")
         numbers = pa.array(np.arange(self.rows))
         sources = self.constant([origin.source for origin in self.origins], pa.string()).dictionary_encode()
         partitions = self.constant([origin.number for origin in self.origins], pa.string()).dictionary_encode()

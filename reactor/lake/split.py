@@ -113,7 +113,7 @@ class _Reading:
             newest = int(micros[rows].max()) if micros is not None and identity != UNROUTED else None
             lo, hi = int(self._offsets[rows[0]]), int(self._offsets[rows[-1]]) + 1
             size_bytes = int(self._sizes[rows].sum())
-            slim = within_share(records, size_bytes if identity != UNROUTED else 0)  # what has no slice is never decoded
+            slim = within_share(records, size_bytes if identity != UNROUTED else 0) if members else records  # without a slice it is never decoded
             pieces[identity] = Piece(lo, hi, len(rows), size_bytes, Rows(slim, why, newest))
         return pieces
 
