@@ -165,7 +165,8 @@ def logs_page() -> str:
 def _logs() -> Iterator[str]:
     yield "# Logs\n"
     yield "One JSON object a line: `serve` writes them to stdout, the other verbs to stderr; on a terminal they are text. `timestamp`, `severity`, `event` and"
-    yield "`message` are always there, the fields below where they are known. Values of rows and secrets are in none.\n"
+    yield "`message` are always there, the fields below where they are known. Values of rows and secrets are in none. On stderr"
+    yield "of `serve` stands only what a library in C says by itself, as PostgreSQL's does when a server dies (`FATAL: ...`).\n"
     yield "| event | says |\n| --- | --- |"
     for event, says in EVENTS.items():
         yield f"| `{event}` | {says} |"

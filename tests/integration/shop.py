@@ -290,10 +290,11 @@ class Shop:
         for replica in self.replicas:
             if not replica.ended:
                 replica.kill()
-            assert replica.wrong_lines() == []
         if self._connection is not None:
             self._connection.terminate()
         self._asking.close()
+        wrong = [line for replica in self.replicas for line in replica.wrong_lines()]
+        assert not wrong, wrong
 
 
 def _differences(ids: Counter[int], orders: OrderTopic) -> str:
