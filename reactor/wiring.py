@@ -160,7 +160,7 @@ class Parts:
     sources: list[KafkaSource] = field(default_factory=list)
 
 
-KERNELS: Final = ("reactor.lake.decoding.scanner", "reactor.lake.decoding.digits", "reactor.lake.decoding.instants", "connectors.kafka.walk")
+KERNELS: Final = ("reactor.lake.decoding.scanner", "reactor.lake.decoding.instants", "reactor.lake.decoding.digits", "connectors.kafka.walk")
 """The modules of machine code that a service with streams needs (`reactor.compiled`)."""
 
 

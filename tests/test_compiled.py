@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from reactor.wiring import KERNELS as KERNELS_OF_A_SERVICE
+
 KERNELS = '''
 import numpy as np
 from factors import FACTOR
@@ -62,3 +66,40 @@ def test_a_kernel_waits_for_the_process_that_compiles_it_and_takes_what_that_has
     assert "data saved" not in again
     (tmp_path / "factors.py").write_text("FACTOR = 3")
     assert "1 0 [0, 6, 12]" in serve(tmp_path, "writable"), "what a kernel uses of its folder is part of it"
+
+
+NO_RECORDS = '''
+from tests.lake.decoding.reading import decoded
+decoded([], """a BIGINT, b DOUBLE, c DECIMAL(12,2), d VARCHAR, e JSON, f UUID, g TIMESTAMPTZ, h TIME, i DATE, j HUGEINT, k BOOLEAN,
+    l STRUCT(x BIGINT)[], m MAP(VARCHAR, TIMESTAMP)""")
+decoded([], None)
+'''
+MADE = """
+import sys
+from importlib import import_module
+from numba.core.dispatcher import Dispatcher
+for name in sys.argv[1:]:
+    module = import_module(name)
+    module.prepare()
+    for made in vars(module).values():
+        if isinstance(made, Dispatcher) and made.py_func.__module__ == name:
+            print(made.py_func.__name__, len(made.signatures))
+"""
+
+
+def said(code: str, kept: Path, *arguments: str) -> str:
+    """What this says in a process of its own that finds no machine code."""
+    env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1]), "NUMBA_CACHE_DIR": str(kept)}
+    return subprocess.run([sys.executable, "-c", code, *arguments], env=env, capture_output=True, text=True, check=True, timeout=300).stdout
+
+
+def test_tables_are_made_without_machine_code(tmp_path: Path) -> None:
+    said(NO_RECORDS, tmp_path)
+    assert not list(tmp_path.rglob("*.nbi"))
+
+
+@pytest.mark.long
+def test_nothing_is_compiled_twice(tmp_path: Path) -> None:
+    counts = dict(line.split() for line in said(MADE, tmp_path, *KERNELS_OF_A_SERVICE).splitlines())
+    assert len(counts) > 20
+    assert {name: count for name, count in counts.items() if count != "1"} == {"_among": "2"}, "names stand in the data or, without escapes, in memory of ours"

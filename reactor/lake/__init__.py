@@ -29,8 +29,3 @@ Failure handling.
 Names that Reactor keeps for itself: columns `_wm_*`, temp tables `_wm_*`, lake tables `_reactor_*`. Text of SQL is made in `statements`
 alone, where every name and value is quoted; `decoding` reads payloads, `split` tells records to slices.
 """
-
-from reactor.lake.ducklake import DuckLake
-from reactor.lake.session import InstanceSettings, LakeSettings
-
-__all__ = ["DuckLake", "InstanceSettings", "LakeSettings"]

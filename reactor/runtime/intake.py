@@ -130,7 +130,8 @@ class SourceIntake:
         if raw.size_bytes <= INLINE_BYTES_MAX and routings in self._warm:
             return split()
         span = await to_thread.run_sync(split)
-        self._warm = {*self._warm, routings} if len(self._warm) < WARM_MAX else {routings}
+        if raw.records.num_rows:
+            self._warm = {*self._warm, routings} if len(self._warm) < WARM_MAX else {routings}
         return span
 
     async def positions(self, partition: SourcePartition, bounds: LogBounds, consumers: Mapping[Consumer, str]) -> Mapping[Consumer, Position]:

@@ -17,8 +17,9 @@ from reactor.domain.assets import LakeTable
 from reactor.domain.runs import Strategy, Trigger
 from reactor.domain.scripts import Script
 from reactor.domain.spans import Consumer, Position, PositionClaim, PositionKey, SourcePartition, Token
-from reactor.lake import DuckLake, LakeSettings
+from reactor.lake.ducklake import DuckLake
 from reactor.lake.rows import Rows
+from reactor.lake.session import LakeSettings
 from reactor.ports import Lake, NewPosition, NewRun, PartitionClaim, SliceInput, Staged, StageOrder, State, Written
 from reactor.state import PostgresState
 from reactor.testing import MemoryDatabase, MemoryLake, MemoryState

@@ -99,7 +99,9 @@ def _number(tokens: Tokens, type_: Declared, cursor: duckdb.DuckDBPyConnection) 
     wide, scale = held
     done = np.zeros(len(tokens.kinds), np.bool_)
     values: npt.NDArray[Any] = np.zeros(len(done), np.float64 if type_.family == "real" else np.int64)
-    if type_.family == "real":
+    if not len(done):
+        pass  # (`scanner` says why)
+    elif type_.family == "real":
         digits.doubles(tokens.data, tokens.kinds, tokens.starts, tokens.stops, values, done)
     else:
         digits.scaled(tokens.data, tokens.kinds, tokens.starts, tokens.stops, scale, values, done)

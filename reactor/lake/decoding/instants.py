@@ -215,7 +215,8 @@ def read_instants(
     OUT_OF_RANGE: a time, more than `slack_micros` outside of the years 1 to 9999 in UTC.
     """
     reasons, found = np.full(len(numbers), WRONG_TYPE, np.uint8), np.zeros((2, len(numbers)), np.int64)
-    _read_instants(data, offsets, numbers, texts, slack_micros, reasons, found)
+    if len(numbers):
+        _read_instants(data, offsets, numbers, texts, slack_micros, reasons, found)
     return reasons, found[0], found[1]
 
 
@@ -239,7 +240,8 @@ def read_clocks(
 ) -> tuple[Reasons, npt.NDArray[np.int64]]:
     """(reason, microseconds of the day) of texts that are a time of day without zone; of other rows WRONG_TYPE."""
     reasons, micros = np.full(len(texts), WRONG_TYPE, np.uint8), np.zeros(len(texts), np.int64)
-    _read_clocks(data, offsets, texts, reasons, micros)
+    if len(texts):
+        _read_clocks(data, offsets, texts, reasons, micros)
     return reasons, micros
 
 

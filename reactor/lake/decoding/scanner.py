@@ -2,7 +2,7 @@
 
 It never copies and never converts: a *token* is a kind and a range of bytes, so every digit and every blank of a value survives. What
 follows works on the tokens of one member of all records at a time. A container inside a scanned text is opened by scanning it in turn,
-and only where a declared type or a path leads into it.
+and only where a declared type or a path leads into it. Of no records nothing is asked: a first start needs no machine code to make its tables.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def scan(data: Bytes, froms: Places, tos: Places, present: Mask, room: int) -> t
     """
     reasons, firsts, objects = np.zeros(len(froms), np.uint8), np.zeros(len(froms) + 1, np.int64), np.zeros(DEPTH_MAX, np.bool_)
     kinds, places = np.zeros((2, room), np.uint8), np.zeros((2, 2, room), np.int64)
-    fits = _scan_texts(data, froms, tos, present, reasons, firsts, objects, kinds, places, np.zeros((_KNOWN, 0), np.int64))
+    fits = not len(froms) or _scan_texts(data, froms, tos, present, reasons, firsts, objects, kinds, places, np.zeros((_KNOWN, 0), np.int64))
     return reasons, firsts if fits else firsts[:0], kinds, places
 
 
@@ -192,14 +192,14 @@ def _members(
     reasons: Reasons, found: Kinds, found_at: Places, objects: Mask, kinds: Kinds, places: Places, known: Places, spelt: Bytes,
 ) -> int:
     """The text that has more children than there is room for, or how many texts there are."""
-    likely = 0
+    start = likely = first - first  # 0, but no literal: for these numba compiles what is called once more
     for row in range(first, len(froms)):
         if not present[row]:
             continue
         if froms[row] == tos[row]:
             reasons[row] = EMPTY_VALUE
             continue
-        reasons[row], after = _scan_text(data, froms[row], tos[row], objects, kinds, places, 0, known)
+        reasons[row], after = _scan_text(data, froms[row], tos[row], objects, kinds, places, start, known)
         if reasons[row] == _NO_ROOM:
             return row
         for child in range(after if reasons[row] == FINE else 0):
@@ -208,7 +208,7 @@ def _members(
                 known[_GAP, child] = places[_VALUE, 1, child - 1] if child else at - 1
                 known[_SIZE, child] = places[_VALUE, 0, child] - known[_GAP, child]
                 if kinds[_NAME, child] == grammar.ESCAPED:
-                    known[_WANTED, child] = _among(spelt, 0, _unescape(data, at, stop, spelt, 0), wanted, ends, likely)
+                    known[_WANTED, child] = _among(spelt, start, _unescape(data, at, stop, spelt, start), wanted, ends, likely)
                 else:
                     known[_WANTED, child] = _among(data, at, stop, wanted, ends, likely)
             i = known[_WANTED, child]
@@ -277,7 +277,8 @@ def copy_texts(data: Bytes, kinds: Kinds, starts: Places, stops: Places, as_json
     """The texts of tokens, one behind the other: (offsets, bytes). Strings lose quotes and escapes unless `as_json`; ABSENT and NULL are empty."""
     sizes = np.where(kinds > grammar.NULL, stops - starts, 0)
     offsets, out = np.zeros(len(kinds) + 1, np.int64), np.empty(int(sizes.sum()), np.uint8)
-    _copy_texts(data, kinds, starts, stops, as_json, offsets, out)
+    if len(kinds):
+        _copy_texts(data, kinds, starts, stops, as_json, offsets, out)
     return offsets, out[: offsets[-1]]
 
 
@@ -298,7 +299,8 @@ def _copy_texts(data: Bytes, kinds: Kinds, starts: Places, stops: Places, as_jso
 def number_kinds(data: Bytes, offsets: Places, kinds: Kinds) -> Kinds:
     """The kinds, but INTEGER, FRACTION or EXPONENT for a string that is exactly one JSON number."""
     out = kinds.copy()
-    _number_kinds(data, offsets, out)
+    if len(out):
+        _number_kinds(data, offsets, out)
     return out
 
 
