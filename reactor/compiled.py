@@ -98,6 +98,14 @@ def ahead(modules: Iterable[str], folder: Path) -> None:
         _ahead.update(dict.fromkeys(dealt, process))
 
 
+def load(modules: Iterable[str]) -> None:
+    """Read the machine code of these modules, once it is made (blocking): the first records would wait for it."""
+    for module in modules:
+        _wait_for(module)
+        if os.path.exists(_mark(module)):  # noqa: PTH110 - the same; what failed, or was stopped, is made when it is called
+            import_module(module).prepare()
+
+
 def stop() -> None:
     """End the processes that still compile."""
     for module, process in list(_ahead.items()):

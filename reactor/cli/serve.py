@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Annotated, Literal, TextIO
 
 import anyio
@@ -133,6 +134,7 @@ class Serving:
             if any(script.streams for script in self.opened.project.scripts):
                 compiled.ahead(KERNELS, self.opened.project.private_folder / "compiled")
                 stack.callback(compiled.stop)
+                Thread(target=compiled.load, args=(KERNELS,), name="machine code").start()
             looking = asyncio.create_task(self._onlooker(telemetry, health, f"http://{host}:{port}").run())
             stack.push_async_callback(_ended, looking)
             service = await self._start(stack, health, telemetry)

@@ -60,7 +60,8 @@ class LakeSettings:
 
 @dataclass(frozen=True, slots=True)
 class InstanceSettings:
-    """Everything that an instance is made from. None: DuckDB's own default (80 % of the memory, all cores).
+    """Everything that an instance is made from. None: DuckDB's own default (80 % of the memory, all cores; where it writes, all but one: a service
+    reads meanwhile, and of two threads on two cores one would wait for the other without giving way).
 
     `migrating`: bring older catalogs to this DuckLake's version, which else are refused.
     """
@@ -131,6 +132,9 @@ class Instance:
             raise
 
     def _open(self) -> None:
+        if self.settings.threads is None and not self.settings.read_only:
+            (cores,) = first_row(self._root, "SELECT current_setting('threads')") or (1,)
+            self._root.execute(f"SET GLOBAL threads = {max(1, cores - 1)}")
         self._root.execute(f"SET GLOBAL ducklake_retry_wait_ms = {COMMIT_RETRY_WAIT_MS}")
         self._root.execute(f"SET GLOBAL pg_pool_max_connections = {CONNECTIONS_MAX}")
         text, password = connection_text(self.settings.postgres_url)

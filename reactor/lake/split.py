@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reactor.domain.partitions import MICROSECONDS, Calendar, calendar_of
-from reactor.domain.scripts import HeaderField, JsonPath, Partitioning, Routing
+from reactor.domain.scripts import BatchColumn, HeaderField, JsonPath, Partitioning, Routing
 from reactor.domain.spans import UNROUTED, WHOLE, Piece, Span
 from reactor.lake.decoding.event_time import EventTimes, PartitionKeys, read_event_times, read_partition_keys
-from reactor.lake.decoding.kept import within_share, worth_keeping
+from reactor.lake.decoding.kept import Kept, within_share, worth_keeping
 from reactor.lake.decoding.tokens import one_array
 from reactor.lake.rows import Rows
 from reactor.ports import RawSpan
@@ -38,11 +38,11 @@ Placed = Sequence[tuple[str, Numbers]]
 class ArrowSplitter:
     """Implements `ports.Splitter`. It keeps nothing, so any number of threads may use one.
 
-    `members_of`: the names of the members of a source's payloads that its scripts will ask for.
+    `columns_of`: a source's payloads as its scripts declare them; they are read here if that is worth it (`decoding.kept`).
     """
 
-    def __init__(self, members_of: Callable[[str], Sequence[str]] = lambda _: ()) -> None:
-        self._members_of = members_of
+    def __init__(self, columns_of: Callable[[str], Sequence[BatchColumn]] = lambda _: ()) -> None:
+        self._columns_of = columns_of
 
     def split(self, raw: RawSpan, routings: Collection[Routing], arrived_at: float) -> Span:
         """One piece per routing and asset partition; the same arguments give the same pieces.
@@ -50,8 +50,8 @@ class ArrowSplitter:
         A record without a slice goes to `UNROUTED` with its reason. Only where the default chain finds neither header nor timestamp, the
         event time is `arrived_at`: a source whose records may lack a timestamp has to store when they came.
         """
-        names = worth_keeping(self._members_of(raw.source_partition.source), raw.records["value"])
-        reading = _Reading(raw.records.combine_chunks(), arrived_at, names)
+        columns = worth_keeping(self._columns_of(raw.source_partition.source), raw.records["value"])
+        reading = _Reading(raw.records.combine_chunks(), arrived_at, columns)
         pieces = {routing.fingerprint: reading.pieces(routing.partitioning) for routing in routings}
         return Span(raw.source_partition, raw.lo, raw.hi, arrived_at, raw.size_bytes, pieces)
 
@@ -59,8 +59,8 @@ class ArrowSplitter:
 class _Reading:
     """One span, and what was read from it for a routing that another one may need too."""
 
-    def __init__(self, records: pa.Table, arrived_at: float, names: Sequence[str]) -> None:
-        self._records, self._arrived_at, self._names = records, arrived_at, names
+    def __init__(self, records: pa.Table, arrived_at: float, columns: Sequence[BatchColumn]) -> None:
+        self._records, self._arrived_at, self._columns = records, arrived_at, columns
         self._times: dict[JsonPath | HeaderField | None, EventTimes] = {}
         self._keys: dict[JsonPath, PartitionKeys] = {}
 
@@ -71,13 +71,13 @@ class _Reading:
         if partitioning is None:
             return self._cut([(WHOLE, np.arange(self._records.num_rows))], None)
         if partitioning.key is not None:
-            return self._cut(*self._by_key(partitioning.key), members=self._keys[partitioning.key].members)
+            return self._cut(*self._by_key(partitioning.key), kept=self._keys[partitioning.key].kept)
         times = self._event_times(partitioning.event_time)
-        return self._cut(*self._by_time(partitioning), times.micros, times.members)
+        return self._cut(*self._by_time(partitioning), times.micros, times.kept)
 
     def _by_key(self, path: JsonPath) -> tuple[Placed, pa.Array]:
         if path not in self._keys:
-            self._keys[path] = read_partition_keys(self._records, path, self._names)
+            self._keys[path] = read_partition_keys(self._records, path, self._columns)
         read = self._keys[path]
         taken = pc.equal(read.keys, UNROUTED).fill_null(False)
         return list(_grouped(read.keys.fill_null(UNROUTED))), pc.if_else(taken, "bad_partition_key", read.reasons)
@@ -95,7 +95,7 @@ class _Reading:
 
     def _event_times(self, source: JsonPath | HeaderField | None) -> EventTimes:
         if source not in self._times:
-            read = read_event_times(self._records, source, self._names)
+            read = read_event_times(self._records, source, self._columns)
             self._times[source] = read if source is not None else self._or_arrival(read)
         return self._times[source]
 
@@ -105,15 +105,17 @@ class _Reading:
         return EventTimes(micros, pc.if_else(absent, None, read.reasons))
 
     def _cut(
-        self, placed: Placed, reasons: pa.Array | None, micros: Numbers | None = None, members: tuple[str, pa.Array] | None = None,
+        self, placed: Placed, reasons: pa.Array | None, micros: Numbers | None = None, kept: Kept = (),
     ) -> Mapping[str, Piece]:
-        pieces, whole = {}, self._records.append_column(*members) if members else self._records
+        pieces, whole = {}, self._records
+        for column in kept:
+            whole = whole.append_column(*column)
         for (identity, rows), records in zip(placed, _shared_out(whole, [rows for _, rows in placed]), strict=True):
             why = reasons.take(rows) if reasons is not None and identity == UNROUTED else None
             newest = int(micros[rows].max()) if micros is not None and identity != UNROUTED else None
             lo, hi = int(self._offsets[rows[0]]), int(self._offsets[rows[-1]]) + 1
             size_bytes = int(self._sizes[rows].sum())
-            slim = within_share(records, size_bytes if identity != UNROUTED else 0) if members else records  # without a slice it is never decoded
+            slim = within_share(records, size_bytes if identity != UNROUTED else 0) if kept else records  # without a slice it is never decoded
             pieces[identity] = Piece(lo, hi, len(rows), size_bytes, Rows(slim, why, newest))
         return pieces
 

@@ -72,6 +72,7 @@ class Flight:
 
     start: StartRun
     work: Work
+    completed: NewRun | None = None
 
 
 class Executor:
@@ -101,8 +102,10 @@ class Executor:
         return await self._fly(self._flights[again.ticket], again.claims)
 
     async def discard(self, ticket: Ticket) -> None:
-        """Carries out `Discard`."""
+        """Carries out `Discard`; due after each answer but `Refused`, too. Nothing waits for it but a lane that needs its lease."""
         if flight := self._flights.pop(ticket, None):
+            if flight.completed is not None:
+                await self._note_timings(flight.completed, flight.work)
             await flight.work.close()
             if flight.start.exclusive:
                 await self._release(flight.start)
@@ -116,7 +119,7 @@ class Executor:
         self._telemetry.run_duration.labels(flight.start.consumer, ended).observe(self._clock.now() - began_at)
         if isinstance(outcome, Committed) and flight.start.script.managed is None:  # of tables the state tells (`watching`)
             self._telemetry.asset_last_success.labels(flight.start.consumer).set(self._clock.now())
-        if not isinstance(outcome, Refused):
+        if flight.start.exclusive and not isinstance(outcome, Refused):
             await self.discard(flight.start.ticket)
         return outcome
 
@@ -145,7 +148,7 @@ class Executor:
             await self._note_timings(run, work)
             return await self._failed(start, run, error, recorded=True)
         if done:
-            await self._note_timings(run, work)
+            flight.completed = run
             extra = {"event": "run_completed", "duration_seconds": round(self._clock.now() - began_at, 3), **told(run)}
             logger.info("%s completed", start.consumer, extra=extra)
             return Committed(start.ticket, Token(run.run_id))

@@ -22,6 +22,7 @@ from reactor.core.effects import (
     Pause,
     RangeRead,
     ReadRange,
+    Refused,
     Resume,
     Settle,
     Settled,
@@ -195,13 +196,17 @@ class Hands:
             await feeding.commit({effect.feed.source_partition: effect.offset})
 
     async def _run(self, effect: StartRun) -> None:
-        self._answer(await self.executor.start(effect))
+        await self._answer(await self.executor.start(effect))
 
     async def _again(self, effect: WriteAgain) -> None:
-        self._answer(await self.executor.again(effect))
+        await self._answer(await self.executor.again(effect))
 
-    def _answer(self, outcome: Outcome) -> None:
+    async def _answer(self, outcome: Outcome) -> None:
+        """The lane goes on while what is left of the run is put away."""
         self.loop.tell(lambda engine, now: engine.outcome(outcome, now))
+        if not isinstance(outcome, Refused):
+            with anyio.CancelScope(shield=True):
+                await self.executor.discard(outcome.ticket)
 
     async def _settle(self, effect: Settle) -> None:
         token, keys = await until_it_answers(partial(self.state.settle, effect.claims))

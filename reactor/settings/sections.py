@@ -361,7 +361,7 @@ class Resources(Section):
     the container has."""
 
     threads: int | None = Field(default=None, ge=1, le=1024)
-    """Threads of DuckDB. Default: the container's cores."""
+    """Threads of DuckDB. Default: the container's cores but one, which is left to reading; at least one."""
 
     temp_path: ProjectPath | None = None
     """Folder that DuckDB spills to, each process and run into one of its own there. Default: the folder in which the service was started."""

@@ -35,7 +35,7 @@ _TICKS = {"TIMESTAMP_S": (pa.timestamp("s"), 1_000_000), "TIMESTAMP_MS": (pa.tim
 class Column:
     """`array` is null where a value is missing, null or set aside; `reasons` says why the latter."""
 
-    array: pa.Array
+    array: pa.Array | pa.ChunkedArray
     reasons: Reasons
 
 

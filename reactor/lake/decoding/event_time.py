@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reactor.domain.partitions import IDENTITY_BYTES_MAX
-from reactor.domain.scripts import HeaderField, JsonPath
+from reactor.domain.scripts import BatchColumn, HeaderField, JsonPath
 from reactor.lake.decoding import grammar
 from reactor.lake.decoding import reasons as why
 from reactor.lake.decoding.instants import MICROS_END, MICROS_MIN, read_instants
-from reactor.lake.decoding.kept import keep
+from reactor.lake.decoding.kept import Kept, keep
 from reactor.lake.decoding.reasons import Reasons
 from reactor.lake.decoding.scanner import Mask
 from reactor.lake.decoding.tokens import Texts, Tokens, members, one_array, payloads, texts
@@ -34,49 +34,49 @@ SLACK_MICROS = 86_400_000_000
 class EventTimes:
     """Of each record: microseconds since 1970-01-01 UTC (undefined where there is a reason), and why there are none, else null.
 
-    `members`: see `kept.keep`.
+    `kept`: the columns that were read on the way (`decoding.kept`).
     """
 
     micros: npt.NDArray[np.int64]
     reasons: pa.Array
-    members: tuple[str, pa.Array] | None = None
+    kept: Kept = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionKeys:
     """Of each record: the identity of its asset partition (null where there is a reason), and why there is none, else null.
 
-    `members`: see `kept.keep`.
+    `kept`: the columns that were read on the way (`decoding.kept`).
     """
 
     keys: pa.Array
     reasons: pa.Array
-    members: tuple[str, pa.Array] | None = None
+    kept: Kept = ()
 
 
-def read_event_times(records: pa.Table, source: JsonPath | HeaderField | None, names: Sequence[str] = ()) -> EventTimes:
+def read_event_times(records: pa.Table, source: JsonPath | HeaderField | None, columns: Sequence[BatchColumn] = ()) -> EventTimes:
     """When each record happened.
 
     `records` has the columns of `reactor.ports.RawSpan`. `source` None is the default chain: the header `event_time`, else the record's
     timestamp; only what is absent is skipped. Reasons: `no_event_time` (absent, null), `bad_event_time`, `event_time_out_of_range`, and for
-    a path those of a payload (conventions 11) and `tombstone`. A header without a value is there, and bad. `names`: of the members to keep, if
+    a path those of a payload (conventions 11) and `tombstone`. A header without a value is there, and bad. `columns`: to be read, too, if
     the payloads are scanned.
     """
     if isinstance(source, tuple):
-        found, reasons, kept = _at_path(records["value"], source, names)
-        return replace(_event_times(found, texts(found), reasons), members=kept)
+        found, reasons, kept = _at_path(records["value"], source, columns)
+        return replace(_event_times(found, texts(found), reasons), kept=kept)
     found = _last_headers(records["headers"], source.name if source else EVENT_TIME_HEADER)
     times = _event_times(found, Texts(found.data, np.append(found.starts, found.stops[-1:])), np.zeros(len(found.kinds), np.uint8))
     return times if source else _or_timestamps(times, records["timestamp"])
 
 
-def read_partition_keys(records: pa.Table, path: JsonPath, names: Sequence[str] = ()) -> PartitionKeys:
+def read_partition_keys(records: pa.Table, path: JsonPath, columns: Sequence[BatchColumn] = ()) -> PartitionKeys:
     """The dynamic identity of each record: a string as it is, a number as its JSON text, `true` or `false`.
 
     Reasons: `no_partition_key` (missing, null), `bad_partition_key` (object, array, empty, longer than IDENTITY_BYTES_MAX, a NUL in it), and
-    those of a payload and `tombstone`. `names`: of the members to keep.
+    those of a payload and `tombstone`. `columns`: to be read, too.
     """
-    found, reasons, kept = _at_path(records["value"], path, names)
+    found, reasons, kept = _at_path(records["value"], path, columns)
     text = texts(found)
     sizes = np.diff(text.offsets)
     zeros = np.concatenate(([0], np.cumsum(text.data == 0)))
@@ -87,12 +87,13 @@ def read_partition_keys(records: pa.Table, path: JsonPath, names: Sequence[str] 
     return PartitionKeys(text.array(reasons == why.FINE).cast(pa.string()), why.words(reasons), kept)
 
 
-def _at_path(values: pa.ChunkedArray, path: JsonPath, names: Sequence[str]) -> tuple[Tokens, Reasons, tuple[str, pa.Array] | None]:
-    """The token at the end of a path in each payload, why there can be none, and the members of these names."""
+def _at_path(values: pa.ChunkedArray, path: JsonPath, columns: Sequence[BatchColumn]) -> tuple[Tokens, Reasons, Kept]:
+    """The token at the end of a path in each payload, why there can be none, and these columns."""
     tokens, present = payloads(one_array(values))
-    wanted = list(dict.fromkeys((*names, path[0])))
-    reasons, all_found = members(tokens, present, wanted)
-    kept, found = keep(names, all_found[: len(names)], tokens), all_found[wanted.index(path[0])]
+    names = list(dict.fromkeys((*(column.name for column in columns), path[0])))
+    reasons, of_names = members(tokens, present, names)
+    by_name = dict(zip(names, of_names, strict=True))
+    kept, found = keep(columns, [by_name[column.name] for column in columns]), by_name[path[0]]
     reasons[~present] = why.TOMBSTONE
     found, twice = found.having(reasons == why.FINE), found.twice
     for name in path[1:]:

@@ -1,7 +1,7 @@
-"""Members that were found when a span was split, kept for the run that decodes it: each payload is scanned once.
+"""Columns that were read when a span was split, kept for the run that writes them: beside the run, and each payload is scanned once.
 
-They are one more column of the records, of a fixed width: where in its payload the member of each name begins and ends, and its kind. The
-column's own name tells the names, so whoever comes later, by whatever declaration, knows whether it has what he wants.
+They are one more column of the records, a struct, whose own name tells what was read: whoever comes later, by whatever declaration, knows whether
+it has what he wants. Why values were refused is in another one, where any were.
 """
 
 from __future__ import annotations
@@ -9,67 +9,96 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
+from functools import cache
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 
+from reactor.domain.scripts import BatchColumn
+from reactor.lake.decoding.columns import Column, read
+from reactor.lake.decoding.reasons import Reasons
 from reactor.lake.decoding.tokens import Tokens, one_array
+from reactor.lake.decoding.types import declared
 
-PREFIX = "members of "
+PREFIX, FAULTS = "columns ", "faults "
 ROWS_MIN = 1000
 """For fewer records of a span it costs more to make another column than the run will save."""
-SIZE_SHARE = 3
+SIZE_SHARE = 2
 """What is kept takes at most this part of the bytes of the records, which are what is counted against the limits of memory."""
-_PLACES_END = 1 << 16
+CELL_BYTES = 8
+"""What most values take."""
+
+Kept = Sequence[tuple[str, pa.Array]]
+"""Columns to append to the records, with their names."""
 
 
-def worth_keeping(names: Sequence[str], payloads: pa.ChunkedArray) -> Sequence[str]:
-    """These names, or none of them."""
-    return names if len(payloads) >= ROWS_MIN and len(payloads) * _layout(len(names)).itemsize * SIZE_SHARE <= payloads.nbytes else ()
+def worth_keeping(columns: Sequence[BatchColumn], payloads: pa.ChunkedArray) -> Sequence[BatchColumn]:
+    """These columns, or none of them."""
+    fits = len(payloads) * len(columns) * CELL_BYTES * SIZE_SHARE <= payloads.nbytes
+    return columns if fits and len(payloads) >= ROWS_MIN else ()
 
 
 def within_share(records: pa.Table, size_bytes: int) -> pa.Table:
     """The records of a piece, without what is kept if that is too much for their size: a piece may be thinner than its span."""
-    many = [name for name in _columns(records) if records[name].nbytes * SIZE_SHARE > size_bytes]
-    return records.drop_columns(many) if many else records
+    return _without(records, [what for what in _kept(records) if records[PREFIX + what].nbytes * SIZE_SHARE > size_bytes])
 
 
 def without_rare(tables: Sequence[pa.Table]) -> Sequence[pa.Table]:
     """The tables without what was kept of less than half of all records: put together, the others would have as much room for it."""
-    rows = Counter[str]()
+    rows, total = Counter[str](), sum(table.num_rows for table in tables)
     for table in tables:
-        rows.update(dict.fromkeys(_columns(table), table.num_rows))
-    rare = {name for name, count in rows.items() if 2 * count < sum(table.num_rows for table in tables)}
-    return [table.drop_columns([name for name in _columns(table) if name in rare]) for table in tables] if rare else tables
+        rows.update(dict.fromkeys(_kept(table), table.num_rows))
+    return [_without(table, [what for what in _kept(table) if 2 * rows[what] < total]) for table in tables]
 
 
-def _columns(records: pa.Table) -> list[str]:
-    return [name for name in records.column_names if name.startswith(PREFIX)]
+def _kept(records: pa.Table) -> list[str]:
+    return [name.removeprefix(PREFIX) for name in records.column_names if name.startswith(PREFIX)]
 
 
-def keep(names: Sequence[str], found: Sequence[Tokens], texts: Tokens) -> tuple[str, pa.Array] | None:
-    """The column of the members of these names, as the scanner has found them in texts, and its name. None: a text is too long, or there are no names."""
-    if not names or (texts.stops - texts.starts).max(initial=0) >= _PLACES_END:
-        return None
-    rows = np.empty(len(texts.kinds), _layout(len(names)))
-    for i, token in enumerate(found):
-        rows["starts"][:, i], rows["stops"][:, i], rows["kinds"][:, i] = token.starts - texts.starts, token.stops - texts.starts, token.kinds
-    return PREFIX + json.dumps(list(names)), pa.Array.from_buffers(pa.binary(rows.itemsize), len(rows), [None, pa.py_buffer(rows)])
+def _without(records: pa.Table, dropped: Sequence[str]) -> pa.Table:
+    names = {prefix + what for what in dropped for prefix in (PREFIX, FAULTS)} & set(records.column_names)
+    return records.drop_columns(sorted(names)) if names else records
 
 
-def kept(records: pa.Table, texts: Tokens, wanted: Sequence[str]) -> list[Tokens] | None:
-    """The member of each wanted name in the texts of these records; None: it was not kept, of one at least."""
-    for column in _columns(records):
-        if not records[column].null_count and set(wanted) <= set(names := json.loads(column.removeprefix(PREFIX))):
-            layout, array = _layout(len(names)), one_array(records[column])
-            rows = np.frombuffer(array.buffers()[1], layout, len(array), array.offset * layout.itemsize)
-            return [_token(rows, names.index(name), texts) for name in wanted]
+def keep(columns: Sequence[BatchColumn], found: Sequence[Tokens]) -> Kept:
+    """Read the members that the scanner has found, one for each of the columns."""
+    if not columns:
+        return ()
+    with closing(_engine().cursor()) as cursor:
+        values = [read(tokens, declared(column.type), cursor) for tokens, column in zip(found, columns, strict=True)]
+    what = json.dumps([(column.name, column.type) for column in columns])
+    kept = [(PREFIX + what, pa.StructArray.from_arrays([value.array for value in values], [str(i) for i in range(len(values))]))]
+    if any(value.reasons.any() for value in values):
+        faults = np.stack([value.reasons for value in values], axis=1)
+        kept.append((FAULTS + what, pa.Array.from_buffers(pa.binary(len(values)), len(faults), [None, pa.py_buffer(faults)])))
+    return kept
+
+
+@cache
+def _engine() -> duckdb.DuckDBPyConnection:
+    """For the casts of what is rare (`columns`)."""
+    return duckdb.connect(config={"threads": 1})
+
+
+def kept(records: pa.Table, wanted: Sequence[BatchColumn]) -> Sequence[Column] | None:
+    """The wanted columns of these records; None: of one at least it was not kept."""
+    for what in _kept(records):
+        structs, known = records[PREFIX + what], [BatchColumn(*column) for column in json.loads(what)]
+        if not structs.null_count and set(wanted) <= set(known):
+            faults = _faults(records, FAULTS + what, len(known))
+            return [_column(structs, known.index(column), faults) for column in wanted]
     return None
 
 
-def _layout(names: int) -> np.dtype[np.void]:
-    return np.dtype([("starts", np.uint16, (names,)), ("stops", np.uint16, (names,)), ("kinds", np.uint8, (names,))])
+def _column(structs: pa.ChunkedArray, i: int, faults: Reasons) -> Column:
+    return Column(pa.chunked_array([chunk.field(i) for chunk in structs.chunks], structs.type.field(i).type), faults[:, i])
 
 
-def _token(rows: np.ndarray[tuple[int], np.dtype[np.void]], i: int, texts: Tokens) -> Tokens:
-    return Tokens(texts.data, rows["kinds"][:, i].copy(), texts.starts + rows["starts"][:, i], texts.starts + rows["stops"][:, i])
+def _faults(records: pa.Table, name: str, count: int) -> Reasons:
+    """A row for each record, a column for each value. Records that were put together may have some of others that had none."""
+    if name not in records.column_names:
+        return np.zeros((records.num_rows, count), np.uint8)
+    array = one_array(records[name].fill_null(bytes(count)))
+    return np.frombuffer(array.buffers()[1], np.uint8, len(array) * count, array.offset * count).reshape(-1, count)

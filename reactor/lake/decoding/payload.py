@@ -86,7 +86,7 @@ def forget(cursor: duckdb.DuckDBPyConnection, into: str) -> None:
 class _Plan:
     """What is read from each record. Columns of the read table: `row`, `k0…` (kept), `c0…` (to be cast), `reason`, `fault`."""
 
-    names: Sequence[str]
+    columns: Sequence[BatchColumn]
     types: Sequence[Declared]
     keep: Sequence[str]
     whole: bool
@@ -94,27 +94,37 @@ class _Plan:
     @classmethod
     def of(cls, columns: Sequence[BatchColumn] | None, keep: Sequence[str]) -> _Plan:
         wanted = [_WHOLE] if columns is None else columns
-        return cls([column.name for column in wanted], [declared(column.type) for column in wanted], list(keep), columns is None)
+        return cls(wanted, [declared(column.type) for column in wanted], list(keep), columns is None)
+
+    @property
+    def names(self) -> Sequence[str]:
+        return [column.name for column in self.columns]
 
     @property
     def bounded(self) -> bool:
         """Whether the view leaves out records that reading has accepted."""
         return any(map(bounded, self.types))
 
+    def kept(self, records: pa.Table) -> pa.Table | None:
+        """The records as they were read when they got their slice by their payloads, which therefore can be read; None: not all were."""
+        values = None if self.whole else kept(records, self.columns)
+        return None if values is None else self._table(records, np.zeros(records.num_rows, np.uint8), values)
+
     def read(self, cursor: duckdb.DuckDBPyConnection, records: pa.Table) -> pa.Table:
         """The records read as far as their texts tell."""
+        if (before := self.kept(records)) is not None:
+            return before
         texts, present = payloads(one_array(records["value"]))
-        if self.whole or (found := kept(records, texts, self.names)) is None:
-            reasons, found = members(texts, present, [] if self.whole else self.names)
-        else:  # of what has a slice by its payload, which can therefore be read
-            reasons = np.zeros(len(present), np.uint8)
+        reasons, found = members(texts, present, [] if self.whole else self.names)
         reasons[~present] = why.TOMBSTONE
         if self.whole:
             reasons[reasons == why.NOT_OBJECT] = why.FINE
             found = [_without_bom(texts).having(reasons == why.FINE)]
-        values = [read(tokens, type_, cursor) for tokens, type_ in zip(found, self.types, strict=True)]
+        return self._table(records, reasons, [read(tokens, type_, cursor) for tokens, type_ in zip(found, self.types, strict=True)])
+
+    def _table(self, records: pa.Table, reasons: Reasons, values: Sequence[Column]) -> pa.Table:
         reasons, fault = _worst(reasons, values)
-        carried = {f"k{i}": one_array(records[name]) for i, name in enumerate(self.keep)}
+        carried = {f"k{i}": records[name] for i, name in enumerate(self.keep)}
         cells = {f"c{i}": column.array for i, column in enumerate(values)}
         return pa.table({"row": records["_row"], **carried, **cells, "reason": pa.array(reasons), "fault": pa.array(fault)})
 
@@ -149,6 +159,8 @@ class _Plan:
 
 def _in_threads(cursor: duckdb.DuckDBPyConnection, records: pa.Table, plan: _Plan) -> pa.Table:
     """Read pieces of the records side by side, as many as DuckDB has threads; each asks DuckDB with a cursor of its own."""
+    if (before := plan.kept(records)) is not None:
+        return before
     pieces = _pieces(records)
     if len(pieces) == 1:
         return plan.read(cursor, records)
