@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -34,7 +35,7 @@ def batches(count: int) -> Iterator[pa.Table]:
 
 def main(postgres_url: str, folder: str, count: int) -> tuple[float, float]:
     """Seconds, and those of the processor, for so many rows."""
-    instance = Instance(InstanceSettings(postgres_url, {"main": LakeSettings(folder)}, "main"))
+    instance = Instance(InstanceSettings(postgres_url, {"main": LakeSettings(folder)}, "main", threads=os.cpu_count()))
     columns = [BatchColumn(name, kind) for name, kind in orders.COLUMNS.items()]
     cursor = instance.cursor()
     table = "lake_main.main.orders"

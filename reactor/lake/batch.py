@@ -109,10 +109,10 @@ class _Gathered:
         if payload.reasons is not None:  # only where they have no slice
             self.reasons.append(payload.reasons.slice(settled))
 
-    def constant(self, values: Sequence[object], kind: pa.DataType) -> pa.Array:
-        """One value for each piece, repeated for its records."""
-        pieces = np.repeat(np.arange(len(values)), self.lengths)
-        return pa.array(values, kind).take(pa.array(pieces))
+    def constant(self, values: Sequence[object], kind: pa.DataType) -> pa.DictionaryArray:
+        """One value for each piece, as that of all its records."""
+        pieces = np.repeat(np.arange(len(values), dtype=np.int32), self.lengths)
+        return pa.DictionaryArray.from_arrays(pieces, pa.array(values, kind))
 
     def raw(self) -> pa.Table:
         """See `Batch.raw`."""
@@ -120,8 +120,8 @@ class _Gathered:
         alike = all(table.schema == tables[0].schema for table in tables)
         records = pa.concat_tables(tables) if alike else pa.concat_tables(without_rare(tables), promote_options="permissive")
         numbers = pa.array(np.arange(self.rows))
-        sources = self.constant([origin.source for origin in self.origins], pa.string()).dictionary_encode()
-        partitions = self.constant([origin.number for origin in self.origins], pa.string()).dictionary_encode()
+        sources = self.constant([origin.source for origin in self.origins], pa.string())
+        partitions = self.constant([origin.number for origin in self.origins], pa.string())
         return records.append_column("_row", numbers).append_column(ROW, numbers).append_column("source", sources).append_column(
             "source_partition", partitions
         )
@@ -265,7 +265,7 @@ class _Decoding:
         return raw
 
     def _constant(self, values: Sequence[object], kind: pa.DataType, raw: pa.Table) -> pa.Array:
-        return self.gathered.constant(values, kind).slice(0, raw.num_rows)
+        return self.gathered.constant(values, kind).slice(0, raw.num_rows).dictionary_decode()
 
     def _tombstones(self, records: pa.Table, keep: Sequence[str]) -> int:
         """Rows of NULL for those that the script wants, behind the others; how many it does not want."""
