@@ -20,7 +20,7 @@ from reactor.domain.partitions import MICROSECONDS, Calendar, calendar_of
 from reactor.domain.scripts import BatchColumn, HeaderField, JsonPath, Partitioning, Routing
 from reactor.domain.spans import UNROUTED, WHOLE, Piece, Span
 from reactor.lake.decoding.event_time import EventTimes, PartitionKeys, read_event_times, read_partition_keys
-from reactor.lake.decoding.kept import Kept, within_share, worth_keeping
+from reactor.lake.decoding.kept import Kept, within, worth_keeping
 from reactor.lake.decoding.tokens import one_array
 from reactor.lake.rows import Rows
 from reactor.ports import RawSpan
@@ -115,7 +115,7 @@ class _Reading:
             newest = int(micros[rows].max()) if micros is not None and identity != UNROUTED else None
             lo, hi = int(self._offsets[rows[0]]), int(self._offsets[rows[-1]]) + 1
             size_bytes = int(self._sizes[rows].sum())
-            slim = within_share(records, size_bytes if identity != UNROUTED else 0) if kept else records  # without a slice it is never decoded
+            slim = within(records, size_bytes if identity != UNROUTED else 0) if kept else records  # without a slice it is never decoded
             pieces[identity] = Piece(lo, hi, len(rows), size_bytes, Rows(slim, why, newest))
         return pieces
 

@@ -25,10 +25,8 @@ from reactor.lake.decoding.types import declared
 PREFIX, FAULTS = "columns ", "faults "
 ROWS_MIN = 1000
 """For fewer records of a span it costs more to make another column than the run will save."""
-SIZE_SHARE = 2
-"""What is kept takes at most this part of the bytes of the records, which are what is counted against the limits of memory."""
 CELL_BYTES = 8
-"""What most values take."""
+"""What most values take. What is kept takes at most as much as the records, whose bytes are what is counted against the limits of memory."""
 
 Kept = Sequence[tuple[str, pa.Array]]
 """Columns to append to the records, with their names."""
@@ -36,13 +34,13 @@ Kept = Sequence[tuple[str, pa.Array]]
 
 def worth_keeping(columns: Sequence[BatchColumn], payloads: pa.ChunkedArray) -> Sequence[BatchColumn]:
     """These columns, or none of them."""
-    fits = len(payloads) * len(columns) * CELL_BYTES * SIZE_SHARE <= payloads.nbytes
+    fits = len(payloads) * len(columns) * CELL_BYTES <= payloads.nbytes
     return columns if fits and len(payloads) >= ROWS_MIN else ()
 
 
-def within_share(records: pa.Table, size_bytes: int) -> pa.Table:
+def within(records: pa.Table, size_bytes: int) -> pa.Table:
     """The records of a piece, without what is kept if that is too much for their size: a piece may be thinner than its span."""
-    return _without(records, [what for what in _kept(records) if records[PREFIX + what].nbytes * SIZE_SHARE > size_bytes])
+    return _without(records, [what for what in _kept(records) if records[PREFIX + what].nbytes > size_bytes])
 
 
 def without_rare(tables: Sequence[pa.Table]) -> Sequence[pa.Table]:

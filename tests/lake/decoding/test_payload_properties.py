@@ -133,15 +133,16 @@ READABLE = ["no_partition_key", "bad_partition_key", None]
 
 @pytest.mark.thorough
 @settings(max_examples=tries(60, 150), deadline=None)
-@given(st.lists(payloads, min_size=1, max_size=12), st.permutations([*(name for name, _ in COLUMNS), "x", "absent"]), st.booleans())
-def test_what_a_split_kept_is_what_decoding_finds(batch: list[bytes], names: list[str], all_kept: bool) -> None:
-    """Names in any order; if one is missing, the payloads are scanned again."""
-    names = names if all_kept else [name for name in names if name != "a"]
-    read = read_partition_keys(records(batch), ("d",), names)
-    assert read.members is not None
+@given(st.lists(payloads, min_size=1, max_size=12), st.permutations([*DECLARED, BatchColumn("x", "JSON"), BatchColumn("a", "VARCHAR")]), st.booleans())
+def test_what_a_split_kept_is_what_decoding_finds(batch: list[bytes], columns: list[BatchColumn], all_kept: bool) -> None:
+    """Columns in any order, one name by two types; if one is missing, the payloads are scanned again."""
+    columns = columns if all_kept else [column for column in columns if column != DECLARED[0]]
+    read = read_partition_keys(records(batch), ("d",), columns)
+    (column, *faults) = read.kept
     fine = pa.array([reason in READABLE for reason in read.reasons.to_pylist()])
     outcomes = []
-    for table in (records(batch), records(batch).append_column(*read.members)):
+    kept = records(batch).append_column(*column)
+    for table in (records(batch), kept.append_column(*faults[0]) if faults else kept):
         with cursor() as own:
             rejected = decode(own, table.filter(fine), DECLARED, ["_row"], "good", "bad").rejected
             rows = own.execute("SELECT CAST(COLUMNS(*) AS VARCHAR) FROM good ORDER BY _row").fetchall()

@@ -1,7 +1,7 @@
-"""What a split has found in the payloads is not looked for again by the run, and where it was not kept nothing is different."""
+"""What a split has read of the payloads is not read again by the run, and where it was not kept nothing is different."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -11,42 +11,44 @@ import pytest
 from reactor.domain.scripts import BatchColumn, Edge, Header, HeaderField, Partitioning, Routing, Script
 from reactor.domain.spans import UNROUTED
 from reactor.lake.decoding import tokens
-from reactor.lake.decoding.kept import PREFIX, ROWS_MIN, without_rare
+from reactor.lake.decoding.kept import FAULTS, PREFIX, ROWS_MIN, without_rare
 from reactor.lake.rows import Rows
 from reactor.lake.split import ArrowSplitter
 from reactor.ports import RawSpan
-from reactor.wiring import members_by_source
+from reactor.wiring import columns_by_source
 from tests.lake.driving import Bench, managed, orders, raw_span
 
 DAILY = Partitioning("daily", event_time=("ts",))
 COLUMNS = [("id", "BIGINT"), ("name", "VARCHAR"), ("ts", "TIMESTAMP WITH TIME ZONE")]
-NAMES = tuple(name for name, _ in COLUMNS)
+DECLARED = tuple(BatchColumn(name, type_) for name, type_ in COLUMNS)
 
 
-def record(number: int, name: str = "somebody with a long name") -> bytes:
-    return json.dumps({"id": number, "name": name, "ts": f"2026-03-0{number % 3 + 1}T12:00:00Z"}).encode()
+def record(number: int, name: str = "somebody with a long name", number_type: Callable[[int], object] = int) -> bytes:
+    return json.dumps({"id": number_type(number), "name": name, "ts": f"2026-03-0{number % 3 + 1}T12:00:00Z"}).encode()
 
 
-def kept_columns(raw: RawSpan, names: Sequence[str], partitioning: Partitioning = DAILY) -> set[str]:
+def kept_columns(raw: RawSpan, columns: Sequence[BatchColumn], partitioning: Partitioning = DAILY) -> set[str]:
     """The names of the columns beside those of a span, of all pieces of its slices."""
     script = managed("SELECT * FROM batch", "append", batch=COLUMNS, partitioned=partitioning)
-    (order,) = orders(script, raw, splitter=ArrowSplitter(lambda source: names if source == raw.source_partition.source else ()))
+    (order,) = orders(script, raw, splitter=ArrowSplitter(lambda source: columns if source == raw.source_partition.source else ()))
     pieces = [cast("Rows", rows) for s in order.slices for *_, rows in s.parts]
     return {name for piece in pieces for name in piece.records.column_names} - set(raw.records.column_names)
 
 
-def test_it_is_kept_where_it_is_worth_it() -> None:
-    many = [record(number) for number in range(ROWS_MIN)]
-    assert kept_columns(raw_span(many), NAMES) == {PREFIX + json.dumps(NAMES)}
+def test_they_are_kept_where_that_is_worth_it() -> None:
+    many, what = [record(number) for number in range(ROWS_MIN)], json.dumps(COLUMNS)
+    assert kept_columns(raw_span(many), DECLARED) == {PREFIX + what}
+    assert kept_columns(raw_span([*many, record(1, number_type=lambda _: "x")]), DECLARED) == {PREFIX + what, FAULTS + what}
     assert kept_columns(raw_span(many), ()) == set()
-    assert kept_columns(raw_span(many[1:]), NAMES) == set()  # few
-    assert kept_columns(raw_span([*many, record(0, "n" * 65_536)]), NAMES) == set()  # a place that no 16 bits hold
-    assert kept_columns(raw_span(many), [*NAMES, *map(str, range(10))]) == set()  # of a size with the payloads
-    assert kept_columns(raw_span(many), NAMES, Partitioning("daily", event_time=HeaderField("at"))) == set()  # nothing was scanned
+    assert kept_columns(raw_span(many[1:]), DECLARED) == set()  # few
+    assert kept_columns(raw_span(many), [*DECLARED, *(BatchColumn(str(n), "BIGINT") for n in range(20))]) == set()  # of a size with the payloads
+    assert kept_columns(raw_span(many), [*DECLARED, BatchColumn("name", "JSON"), BatchColumn("ts", "JSON"), BatchColumn("ts", "VARCHAR")]) == set()  # as it turns out
+    assert kept_columns(raw_span(many), DECLARED, Partitioning("daily", event_time=HeaderField("at"))) == set()  # nothing was scanned
 
 
-@pytest.mark.parametrize("known", [NAMES, (*reversed(NAMES), "more"), ("id", "ts")], ids=["same", "more", "fewer"])
-def test_a_run_scans_only_what_was_not(bench: Bench, known: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("known", [DECLARED, (*reversed(DECLARED), BatchColumn("id", "DOUBLE")), DECLARED[::2], (*DECLARED[1:], BatchColumn("id", "JSON"))],
+                         ids=["same", "more", "fewer", "another type"])  # fmt: skip
+def test_a_run_scans_only_what_was_not(bench: Bench, known: Sequence[BatchColumn], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a span that was large enough, by another declaration maybe, and of one that was not; malformed records among them."""
     scanned, plain = list[int](), tokens.members
 
@@ -69,7 +71,7 @@ def test_a_run_scans_only_what_was_not(bench: Bench, known: Sequence[str], monke
     assert bench.rows('SELECT reason, "column", count(*) FROM main._reactor_quarantine GROUP BY ALL ORDER BY ALL') == [
         ("duplicate_key", "id", 2), ("not_json", None, 1), ("wrong_type", "id", 2)]
     routed = 3 * ROWS_MIN + 9
-    assert 5 <= sum(scanned) < routed / 2 if set(known) >= set(NAMES) else sum(scanned) == routed
+    assert 5 <= sum(scanned) < routed / 2 if set(known) >= set(DECLARED) else sum(scanned) == routed
 
 
 def test_a_piece_that_is_thinner_than_its_span_goes_without() -> None:
@@ -77,7 +79,7 @@ def test_a_piece_that_is_thinner_than_its_span_goes_without() -> None:
     thin = b'{"id":1,"ts":"2026-03-02"}'
     raw = raw_span([thin, b"not JSON", *(record(3 * number, "long" * 20) for number in range(ROWS_MIN))])
     routing = Routing(DAILY)
-    pieces = ArrowSplitter(lambda _: NAMES).split(raw, [routing], 0.0).pieces[routing.fingerprint]
+    pieces = ArrowSplitter(lambda _: DECLARED).split(raw, [routing], 0.0).pieces[routing.fingerprint]
     assert {identity: any(name.startswith(PREFIX) for name in cast("Rows", piece.payload).records.column_names) for identity, piece in pieces.items()} == {
         "2026-03-01": True, "2026-03-02": False, UNROUTED: False,
     }  # fmt: skip
@@ -86,11 +88,11 @@ def test_a_piece_that_is_thinner_than_its_span_goes_without() -> None:
 @pytest.mark.parametrize("many", [True, False])
 def test_what_few_records_of_a_run_have_is_dropped(many: bool) -> None:
     """Tables that are put together have room for each column in every row."""
-    kept, others = pa.table({"offset": range(3), PREFIX + "[]": range(3)}), pa.table({"offset": range(3 if many else 4)})
-    assert [PREFIX + "[]" in table.column_names for table in without_rare([kept, others])] == [many, False]
+    kept, others = pa.table({"offset": range(3), PREFIX + "[]": range(3), FAULTS + "[]": range(3)}), pa.table({"offset": range(3 if many else 4)})
+    assert [table.column_names[1:] for table in without_rare([kept, others])] == [[PREFIX + "[]", FAULTS + "[]"] if many else [], []]
 
 
-def test_a_source_s_members_are_those_that_its_sliced_scripts_declare() -> None:
+def test_a_source_s_columns_are_those_that_its_sliced_scripts_declare() -> None:
     def reading(topic: str, columns: Sequence[str] | None, partitioning: Partitioning | None) -> Script:
         batch = None if columns is None else tuple(BatchColumn(name, "VARCHAR") for name in columns)
         header = Header(partitioned=partitioning, batch=batch)
@@ -101,15 +103,26 @@ def test_a_source_s_members_are_those_that_its_sliced_scripts_declare() -> None:
         reading("a", ["x", "y"], DAILY), reading("a", ["y", "z"], by_key), reading("a", ["of a header"], Partitioning("daily", event_time=HeaderField("at"))),
         reading("a", ["of a timestamp"], Partitioning("daily")), reading("a", None, DAILY), reading("b", ["in one piece"], None),
     ]  # fmt: skip
-    assert members_by_source(scripts) == {"kafka://main/a": ("x", "y", "z")}
+    assert columns_by_source(scripts) == {"kafka://main/a": tuple(BatchColumn(name, "VARCHAR") for name in "xyz")}
 
 
-def test_names_of_another_declaration_do_not_mix(bench: Bench) -> None:
-    """A script was edited between two spans: one keeps other names than the next, as many of them."""
+def test_columns_of_another_declaration_do_not_mix(bench: Bench) -> None:
+    """A script was edited between two spans: one keeps other columns than the next, as many of them."""
     first = raw_span([record(number) for number in range(ROWS_MIN)])
     second = raw_span([record(number) for number in range(ROWS_MIN)], lo=first.hi)
     script = managed("SELECT * FROM batch", "append", batch=COLUMNS, partitioned=DAILY)
-    names = iter([NAMES, ("name", "id", "ts")])
-    (order,) = orders(script, first, second, splitter=ArrowSplitter(lambda _: next(names)))
+    declared = iter([DECLARED, (DECLARED[1], DECLARED[0], DECLARED[2])])
+    (order,) = orders(script, first, second, splitter=ArrowSplitter(lambda _: next(declared)))
     bench.finish(bench.lake.stage(order))
     assert bench.rows("SELECT count(*), count(DISTINCT id), count(DISTINCT name) FROM main.t") == [(2 * ROWS_MIN, ROWS_MIN, 1)]
+
+
+def test_what_was_refused_stays_so_beside_records_of_which_nothing_was(bench: Bench) -> None:
+    """Of two spans only the second has values that cannot be read; together their records have one table."""
+    fine = raw_span([record(number) for number in range(ROWS_MIN)])
+    faulty = raw_span([record(number, number_type=int if number % 100 else lambda _: "x") for number in range(ROWS_MIN)], lo=fine.hi)
+    script = managed("SELECT * FROM batch", "append", batch=COLUMNS, partitioned=DAILY)
+    (order,) = orders(script, fine, faulty, splitter=ArrowSplitter(lambda _: DECLARED))
+    assert bench.finish(bench.lake.stage(order)).outcomes["quarantined"] == ROWS_MIN // 100
+    assert bench.rows("SELECT count(*), count(id) FROM main.t") == [(2 * ROWS_MIN - ROWS_MIN // 100, 2 * ROWS_MIN - ROWS_MIN // 100)]
+    assert bench.rows('SELECT reason, "column", count(*) FROM main._reactor_quarantine GROUP BY ALL') == [("wrong_type", "id", ROWS_MIN // 100)]
