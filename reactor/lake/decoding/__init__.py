@@ -10,11 +10,11 @@ wanted members of its top object stand (by their names after escapes; exact, so 
 yet. What is between two values is mostly what was there in the record before, and is not read again then. `tokens` has them in columns, and opens
 what a path or a nested type leads into. `columns` makes one Arrow array of each column, and sees whether what 64 bits hold fits its type;
 `payload` hands them to DuckDB, which casts those as they are, and the texts of longer numbers. `event_time` reads paths, headers and keys with
-the same parts, and `instants` reads every time, so a column and an event time of one field agree; what it has found of a large span on its way is
-`kept` for the run, which then scans nothing. DuckDB's own JSON reader is not used: it rounds
-numbers through a double, takes `NaN` and a comma too many, loses how a number was written and does not tell that a member occurs twice; to
-notice all that costs more than the whole scan. Nothing happens per record in Python but for what is rare: numbers with an exponent in exact
-columns, and whether a payload that is no JSON is UTF-8 at all.
+the same parts, and `instants` reads every time, so a column and an event time of one field agree; of a large span it has scanned, the declared
+columns are read in the same go and `kept` for the run, which then reads nothing. DuckDB's own JSON reader is not used: it rounds numbers through a
+double, takes `NaN` and a comma too many, loses how a number was written and does not tell that a member occurs twice; to notice all that costs
+more than the whole scan. Nothing happens per record in Python but for what is rare: numbers with an exponent in exact columns, and whether a
+payload that is no JSON is UTF-8 at all.
 
 Rules by declared type, the same inside STRUCT, LIST and MAP (`null` and a missing member are NULL everywhere, other members are ignored):
 
@@ -46,7 +46,8 @@ Failure. Bad records never raise. `ValueError`: a type that `check` would have r
 registered then. Compiled code proves its bounds: the property tests pass with `NUMBA_BOUNDSCHECK=1`, which
 sees all but the reads and copies of `reactor.loads`; nesting costs no stack.
 
-Cost, as processor time of one busy core, 184 bytes and 8 typed columns a record: 0.8 to 1.2 microseconds to read, 0.1 to cast where a
-plain SELECT reads them, 0.3 more where they are copied into a table, shared by DuckDB's threads; with one bad record in a hundred 15 % more. DuckDB's reader alone, inexact and blind to doubles, takes 0.7.
+Cost, as processor time of one busy core, 184 bytes and 8 typed columns a record: 0.6 microseconds to read, 0.1 to cast where a plain SELECT
+reads them, 0.3 more where they are copied into a table; of a large span 0.3 beside the split, and less than 0.1 in the run. With one bad record in a
+hundred 15 % more. DuckDB's reader alone, inexact and blind to doubles, takes 0.7.
 Compiling takes some seconds once per machine (`reactor.compiled`).
 """
