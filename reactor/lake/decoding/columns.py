@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 from reactor.lake.decoding import digits, grammar
 from reactor.lake.decoding import reasons as why
 from reactor.lake.decoding.digits import DIGITS_MAX
-from reactor.lake.decoding.instants import read_clocks, read_instants
+from reactor.lake.decoding.instants import MICROS_END, MICROS_MIN, SLACK_MICROS, read_clocks, read_instants
 from reactor.lake.decoding.numbers import plain
 from reactor.lake.decoding.reasons import Reasons
 from reactor.lake.decoding.scanner import Mask, number_kinds
-from reactor.lake.decoding.tokens import Tokens, children, members, one_array, texts
+from reactor.lake.decoding.tokens import Texts, Tokens, children, members, one_array, texts
 from reactor.lake.decoding.types import Declared, declared, held_in_64_bits, least_and_most
 
 _DAY_MICROS = 86_400_000_000
@@ -151,9 +151,29 @@ def _number_text(tokens: Tokens, type_: Declared) -> Column:
     return _column(array, tokens, fits)
 
 
+@dataclass(frozen=True, slots=True)
+class Instants:
+    """What `read_instants` has found, of one token a row."""
+
+    reasons: Reasons
+    micros: npt.NDArray[np.int64]
+    nanos: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, tokens: Tokens, text: Texts) -> Instants:
+        """Of tokens with these texts; with a day of slack, for who reads local dates."""
+        return cls(*read_instants(text.data, text.offsets, tokens.numbers, tokens.strings, SLACK_MICROS))
+
+
 def _instant(tokens: Tokens, type_: Declared, _cursor: duckdb.DuckDBPyConnection) -> Column:
-    text = texts(tokens)
-    reasons, micros, nanos = read_instants(text.data, text.offsets, tokens.numbers, tokens.strings, 0)
+    return instant_column(tokens, type_, Instants.of(tokens, texts(tokens)))
+
+
+def instant_column(tokens: Tokens, type_: Declared, instants: Instants) -> Column:
+    """The column of a type of the family `instant` or `date`, of instants that have been read."""
+    micros, nanos = instants.micros, instants.nanos
+    within = (micros >= MICROS_MIN) & (micros < MICROS_END)
+    reasons = np.where((instants.reasons == why.FINE) & ~within, why.OUT_OF_RANGE, instants.reasons)
     kind, ticks, unit = pa.timestamp("us", "UTC" if type_.sql.endswith("ZONE") else None), micros, 1
     if type_.sql == "TIMESTAMP_NS":
         far = np.abs(micros) >= np.iinfo(np.int64).max // 1000

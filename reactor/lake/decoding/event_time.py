@@ -6,7 +6,7 @@ A payload is unreadable here exactly if it is unreadable there, and for the same
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,16 +18,16 @@ from reactor.domain.partitions import IDENTITY_BYTES_MAX
 from reactor.domain.scripts import BatchColumn, HeaderField, JsonPath
 from reactor.lake.decoding import grammar
 from reactor.lake.decoding import reasons as why
-from reactor.lake.decoding.instants import MICROS_END, MICROS_MIN, read_instants
+from reactor.lake.decoding.columns import Column, Instants, instant_column
+from reactor.lake.decoding.instants import MICROS_END, MICROS_MIN, SLACK_MICROS
 from reactor.lake.decoding.kept import Kept, keep
 from reactor.lake.decoding.reasons import Reasons
 from reactor.lake.decoding.scanner import Mask
 from reactor.lake.decoding.tokens import Texts, Tokens, members, one_array, payloads, texts
+from reactor.lake.decoding.types import declared
 
 EVENT_TIME_HEADER = "event_time"
 """The header that the default chain looks at first."""
-SLACK_MICROS = 86_400_000_000
-"""How far outside of the years 1 to 9999 UTC an event time may lie: in some zone it still has a local date, and the calendar decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,12 @@ def read_event_times(records: pa.Table, source: JsonPath | HeaderField | None, c
     the payloads are scanned.
     """
     if isinstance(source, tuple):
-        found, reasons, kept = _at_path(records["value"], source, columns)
-        return replace(_event_times(found, texts(found), reasons), kept=kept)
+        at = _at_path(records["value"], source, [column.name for column in columns])
+        instants = Instants.of(at.found, texts(at.found))
+        same = {c: at.column(c, instants) for c in columns if (c.name,) == source and declared(c.type).family in ("instant", "date")}
+        return replace(_event_times(at.found, instants, at.reasons), kept=keep(columns, at.members, same))
     found = _last_headers(records["headers"], source.name if source else EVENT_TIME_HEADER)
-    times = _event_times(found, Texts(found.data, np.append(found.starts, found.stops[-1:])), np.zeros(len(found.kinds), np.uint8))
+    times = _event_times(found, Instants.of(found, Texts(found.data, np.append(found.starts, found.stops[-1:]))), np.zeros(len(found.kinds), np.uint8))
     return times if source else _or_timestamps(times, records["timestamp"])
 
 
@@ -76,31 +78,47 @@ def read_partition_keys(records: pa.Table, path: JsonPath, columns: Sequence[Bat
     Reasons: `no_partition_key` (missing, null), `bad_partition_key` (object, array, empty, longer than IDENTITY_BYTES_MAX, a NUL in it), and
     those of a payload and `tombstone`. `columns`: to be read, too.
     """
-    found, reasons, kept = _at_path(records["value"], path, columns)
-    text = texts(found)
+    at = _at_path(records["value"], path, [column.name for column in columns])
+    found, text = at.found, texts(at.found)
     sizes = np.diff(text.offsets)
     zeros = np.concatenate(([0], np.cumsum(text.data == 0)))
     has_zero = zeros[text.offsets[1:]] > zeros[text.offsets[:-1]]
     bad = (found.kinds >= grammar.OBJECT) | (sizes == 0) | (sizes > IDENTITY_BYTES_MAX) | has_zero
     own = np.where(found.there, np.where(bad, why.BAD_PARTITION_KEY, why.FINE), why.NO_PARTITION_KEY)
-    reasons = why.graver(reasons, own.astype(np.uint8))
-    return PartitionKeys(text.array(reasons == why.FINE).cast(pa.string()), why.words(reasons), kept)
+    reasons = why.graver(at.reasons, own.astype(np.uint8))
+    return PartitionKeys(text.array(reasons == why.FINE).cast(pa.string()), why.words(reasons), keep(columns, at.members))
 
 
-def _at_path(values: pa.ChunkedArray, path: JsonPath, columns: Sequence[BatchColumn]) -> tuple[Tokens, Reasons, Kept]:
-    """The token at the end of a path in each payload, why there can be none, and these columns."""
+@dataclass(frozen=True, slots=True)
+class _AtPath:
+    """The token at the end of a path in each payload, which are ABSENT because a member is there twice, why there can be none, and other members."""
+
+    found: Tokens
+    twice: Mask
+    reasons: Reasons
+    members: Mapping[str, Tokens]
+
+    def column(self, column: BatchColumn, instants: Instants) -> Column:
+        """That of the path itself, a name, whose instants have been read."""
+        made = instant_column(self.found, declared(column.type), instants)
+        made.reasons[self.twice] = why.DUPLICATE_KEY
+        return made
+
+
+def _at_path(values: pa.ChunkedArray, path: JsonPath, names: Sequence[str]) -> _AtPath:
+    """What is at the end of a path in each payload, and the members of these names."""
     tokens, present = payloads(one_array(values))
-    names = list(dict.fromkeys((*(column.name for column in columns), path[0])))
-    reasons, of_names = members(tokens, present, names)
-    by_name = dict(zip(names, of_names, strict=True))
-    kept, found = keep(columns, [by_name[column.name] for column in columns]), by_name[path[0]]
+    wanted = list(dict.fromkeys((*names, path[0])))
+    reasons, of_names = members(tokens, present, wanted)
+    by_name = dict(zip(wanted, of_names, strict=True))
+    found = by_name[path[0]]
     reasons[~present] = why.TOMBSTONE
     found, twice = found.having(reasons == why.FINE), found.twice
     for name in path[1:]:
         _, (found,) = members(found, np.asarray(found.kinds == grammar.OBJECT), [name])
         twice |= found.twice
     reasons[twice & (reasons == why.FINE)] = why.DUPLICATE_KEY
-    return found.having(~twice), reasons, kept
+    return _AtPath(found.having(~twice), twice, reasons, by_name)
 
 
 def _last_headers(headers: pa.ChunkedArray, name: str) -> Tokens:
@@ -115,11 +133,10 @@ def _last_headers(headers: pa.ChunkedArray, name: str) -> Tokens:
     return Tokens(values.data, kinds.astype(np.uint8), values.starts, values.stops)
 
 
-def _event_times(found: Tokens, text: Texts, reasons: Reasons) -> EventTimes:
-    read, micros, _ = read_instants(text.data, text.offsets, found.numbers, found.strings, SLACK_MICROS)
-    bad = np.where(read == why.OUT_OF_RANGE, why.EVENT_TIME_OUT_OF_RANGE, why.BAD_EVENT_TIME)
-    own = np.where(found.there, np.where(read == why.FINE, why.FINE, bad), why.NO_EVENT_TIME)
-    return EventTimes(micros, why.words(why.graver(reasons, own.astype(np.uint8))))
+def _event_times(found: Tokens, instants: Instants, reasons: Reasons) -> EventTimes:
+    bad = np.where(instants.reasons == why.OUT_OF_RANGE, why.EVENT_TIME_OUT_OF_RANGE, why.BAD_EVENT_TIME)
+    own = np.where(found.there, np.where(instants.reasons == why.FINE, why.FINE, bad), why.NO_EVENT_TIME)
+    return EventTimes(instants.micros, why.words(why.graver(reasons, own.astype(np.uint8))))
 
 
 def _or_timestamps(times: EventTimes, timestamps: pa.ChunkedArray) -> EventTimes:

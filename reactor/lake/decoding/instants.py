@@ -21,6 +21,9 @@ Bytes = npt.NDArray[np.uint8]
 MICROS_MIN, MICROS_END = -62_135_596_800_000_000, 253_402_300_800_000_000
 """Microseconds of 0001-01-01 and of 10000-01-01 UTC: instants outside of `[MICROS_MIN, MICROS_END)` have no date of four digits."""
 
+SLACK_MICROS = 86_400_000_000
+"""How far outside of the years 1 to 9999 UTC an event time may lie: in some zone it still has a local date, and the calendar decides."""
+
 _NO_DIGITS = 100  # more than any two digits say
 _DAY_SECONDS = 86_400
 _FAR_DAYS = 10_000_000  # out of range, and its microseconds still fit 64 bits

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import cache
+from types import MappingProxyType
 
 import duckdb
 import numpy as np
@@ -60,12 +61,12 @@ def _without(records: pa.Table, dropped: Sequence[str]) -> pa.Table:
     return records.drop_columns(sorted(names)) if names else records
 
 
-def keep(columns: Sequence[BatchColumn], found: Sequence[Tokens]) -> Kept:
-    """Read the members that the scanner has found, one for each of the columns."""
+def keep(columns: Sequence[BatchColumn], members: Mapping[str, Tokens], known: Mapping[BatchColumn, Column] = MappingProxyType({})) -> Kept:
+    """Read the columns from the members that the scanner has found, but for those that are `known`."""
     if not columns:
         return ()
     with closing(_engine().cursor()) as cursor:
-        values = [read(tokens, declared(column.type), cursor) for tokens, column in zip(found, columns, strict=True)]
+        values = [known.get(column) or read(members[column.name], declared(column.type), cursor) for column in columns]
     what = json.dumps([(column.name, column.type) for column in columns])
     kept = [(PREFIX + what, pa.StructArray.from_arrays([value.array for value in values], [str(i) for i in range(len(values))]))]
     if any(value.reasons.any() for value in values):

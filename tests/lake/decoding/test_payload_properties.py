@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reactor.domain.scripts import BatchColumn
-from reactor.lake.decoding.event_time import read_partition_keys
+from reactor.lake.decoding.event_time import read_event_times, read_partition_keys
 from reactor.lake.decoding.payload import decode
 from tests.lake.decoding import reference
 from tests.lake.decoding.reading import cursor, records
@@ -127,17 +127,18 @@ def test_every_record_is_read_as_the_rules_say(batch: list[bytes]) -> None:
     assert len(rows) + len(rejects) == len(batch)
 
 
-READABLE = ["no_partition_key", "bad_partition_key", None]
+READABLE = ["no_partition_key", "bad_partition_key", "no_event_time", "bad_event_time", "event_time_out_of_range", None]
 """Reasons of a record whose payload is fine."""
 
 
 @pytest.mark.thorough
 @settings(max_examples=tries(60, 150), deadline=None)
-@given(st.lists(payloads, min_size=1, max_size=12), st.permutations([*DECLARED, BatchColumn("x", "JSON"), BatchColumn("a", "VARCHAR")]), st.booleans())
-def test_what_a_split_kept_is_what_decoding_finds(batch: list[bytes], columns: list[BatchColumn], all_kept: bool) -> None:
+@given(st.lists(payloads, min_size=1, max_size=12), st.permutations([*DECLARED, BatchColumn("x", "JSON"), BatchColumn("a", "VARCHAR")]), st.booleans(),
+       st.sampled_from(["d", "f", "g", "A "]))
+def test_what_a_split_kept_is_what_decoding_finds(batch: list[bytes], columns: list[BatchColumn], all_kept: bool, path: str) -> None:
     """Columns in any order, one name by two types; if one is missing, the payloads are scanned again."""
     columns = columns if all_kept else [column for column in columns if column != DECLARED[0]]
-    read = read_partition_keys(records(batch), ("d",), columns)
+    read = (read_partition_keys if path == "d" else read_event_times)(records(batch), (path,), columns)
     (column, *faults) = read.kept
     fine = pa.array([reason in READABLE for reason in read.reasons.to_pylist()])
     outcomes = []
