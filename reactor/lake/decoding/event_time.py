@@ -18,7 +18,7 @@ from reactor.domain.partitions import IDENTITY_BYTES_MAX
 from reactor.domain.scripts import BatchColumn, HeaderField, JsonPath
 from reactor.lake.decoding import grammar
 from reactor.lake.decoding import reasons as why
-from reactor.lake.decoding.columns import Column, Instants, instant_column
+from reactor.lake.decoding.columns import Instants, instant_column
 from reactor.lake.decoding.instants import MICROS_END, MICROS_MIN, SLACK_MICROS
 from reactor.lake.decoding.kept import Kept, keep
 from reactor.lake.decoding.reasons import Reasons
@@ -65,7 +65,8 @@ def read_event_times(records: pa.Table, source: JsonPath | HeaderField | None, c
     if isinstance(source, tuple):
         at = _at_path(records["value"], source, [column.name for column in columns])
         instants = Instants.of(at.found, texts(at.found))
-        same = {c: at.column(c, instants) for c in columns if (c.name,) == source and declared(c.type).family in ("instant", "date")}
+        types = {column: declared(column.type) for column in columns if (column.name,) == source}
+        same = {column: instant_column(at.found, type_, instants) for column, type_ in types.items() if type_.family in ("instant", "date")}
         return replace(_event_times(at.found, instants, at.reasons), kept=keep(columns, at.members, same))
     found = _last_headers(records["headers"], source.name if source else EVENT_TIME_HEADER)
     times = _event_times(found, Instants.of(found, Texts(found.data, np.append(found.starts, found.stops[-1:]))), np.zeros(len(found.kinds), np.uint8))
@@ -91,18 +92,11 @@ def read_partition_keys(records: pa.Table, path: JsonPath, columns: Sequence[Bat
 
 @dataclass(frozen=True, slots=True)
 class _AtPath:
-    """The token at the end of a path in each payload, which are ABSENT because a member is there twice, why there can be none, and other members."""
+    """The token at the end of a path in each payload, why there can be none, and members of the payload."""
 
     found: Tokens
-    twice: Mask
     reasons: Reasons
     members: Mapping[str, Tokens]
-
-    def column(self, column: BatchColumn, instants: Instants) -> Column:
-        """That of the path itself, a name, whose instants have been read."""
-        made = instant_column(self.found, declared(column.type), instants)
-        made.reasons[self.twice] = why.DUPLICATE_KEY
-        return made
 
 
 def _at_path(values: pa.ChunkedArray, path: JsonPath, names: Sequence[str]) -> _AtPath:
@@ -118,7 +112,7 @@ def _at_path(values: pa.ChunkedArray, path: JsonPath, names: Sequence[str]) -> _
         _, (found,) = members(found, np.asarray(found.kinds == grammar.OBJECT), [name])
         twice |= found.twice
     reasons[twice & (reasons == why.FINE)] = why.DUPLICATE_KEY
-    return _AtPath(found.having(~twice), twice, reasons, by_name)
+    return _AtPath(found.having(~twice), reasons, by_name)
 
 
 def _last_headers(headers: pa.ChunkedArray, name: str) -> Tokens:

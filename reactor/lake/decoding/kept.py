@@ -62,7 +62,7 @@ def _without(records: pa.Table, dropped: Sequence[str]) -> pa.Table:
 
 
 def keep(columns: Sequence[BatchColumn], members: Mapping[str, Tokens], known: Mapping[BatchColumn, Column] = MappingProxyType({})) -> Kept:
-    """Read the columns from the members that the scanner has found, but for those that are `known`."""
+    """Read the columns from the members that the scanner has found, but for those that are `known`. Of records without a slice nothing holds."""
     if not columns:
         return ()
     with closing(_engine().cursor()) as cursor:
