@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
 from reactor.domain.runs import RunId
 from reactor.domain.scripts import Script
+from reactor.errors import Outage
 from reactor.ports import Drift, Lake, SchemaVersion, Staged, StageOrder, Written
 
-Step = Literal["stage", "write", "commit"]
+Step = Literal["stage", "write", "commit", "close"]
 Gate = Callable[[Step, StageOrder], None]
 """Called in a worker thread before a step. It may block, and it may raise what the step may raise."""
 
@@ -104,4 +106,6 @@ class _GatedRun:
         self.staged.settled(committed=committed)
 
     def close(self) -> None:
+        with suppress(Outage):  # nothing that was staged may stay
+            self.gate("close", self.order)
         self.staged.close()

@@ -32,6 +32,23 @@ async def test_what_was_staged_for_other_columns_is_staged_again(product: Produc
     assert "columns missing in the SELECT: note" in " ".join(product.said("run_warned", ASSET))
 
 
+async def test_a_lane_goes_on_while_its_last_run_is_put_away(product: Product) -> None:
+    replica = await product.start()
+    await product.settle()
+    held = replica.gates.hold("close", ASSET)
+    produce(product, 0)
+    await held.reached()
+    produce(product, 1)
+
+    async def both() -> bool:
+        return [run.state for run in await product.runs()] == ["completed", "completed"]
+
+    await until(both, "the next run is completed")
+    held.release()
+    await product.settle()
+    assert await product.tool.rows("SELECT n FROM main.t ORDER BY n") == [["0"], ["1"]]
+
+
 async def test_a_lake_that_is_away_is_waited_for_and_said(product: Product) -> None:
     await product.start()
     await product.settle()

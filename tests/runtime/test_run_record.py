@@ -58,6 +58,11 @@ async def test_what_is_kept_of_a_run(product: Product) -> None:
     await product.start()
     produce(product, (0, "a"))
     await product.settle()
+
+    async def kept() -> bool:
+        return not await product.fetch("SELECT FROM reactor.run WHERE NOT timings ?| ARRAY['commit', 'program']")
+
+    await until(kept, "a run's times are written once it is told")
     managed, program = await product.fetch("SELECT script_version, compiled_sql, timings::text, state FROM reactor.run ORDER BY id")
     assert managed["state"] == program["state"] == "completed"
     assert (managed["script_version"], program["script_version"]) == tuple(script.version for script in product.opened.project.scripts)
