@@ -2,7 +2,7 @@
 
 A *kernel* is a function that Python calls, a *compiled* function one that only compiled ones call. numba compiles a kernel with all that it
 calls at its first call, and runs it without the interpreter's lock. The compiling itself needs that lock, for seconds: a service has it done
-`ahead`, in a process of its own for each processor; a kernel that is called meanwhile waits for its own, in the thread that called it.
+`ahead`, in a process of its own for each processor; a kernel that is called meanwhile waits for the process that has its own, in the thread that called it.
 
 The machine code is kept, so this happens once for each machine and version: in `NUMBA_CACHE_DIR` if that is set, else beside the modules
 (`__pycache__`), else, where Reactor is installed read-only, in the folder that `ahead` is given (`.reactor/compiled` of the project), else in
@@ -18,8 +18,8 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
 from functools import cache, wraps
 from importlib import import_module
 from importlib.util import find_spec
@@ -135,15 +135,20 @@ def _digest(folder: Path) -> str:
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
-def main(modules: Iterable[str]) -> None:
+def main(modules: Sequence[str]) -> None:
     """Compile these modules, and say of each so beside the code."""
     gc.disable()  # for these seconds there is memory enough
-    for module in modules:
-        import_module(module).prepare()
-        with suppress(OSError):
-            mark = _mark(module)
-            mark.parent.mkdir(parents=True, exist_ok=True)
-            mark.touch()
+    with ExitStack() as stack:
+        for module in reversed(modules):
+            stack.callback(_compile, module)  # each of them, whatever becomes of the others
+
+
+def _compile(module: str) -> None:
+    import_module(module).prepare()
+    with suppress(OSError):
+        mark = _mark(module)
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
 
 
 if __name__ == "__main__":

@@ -93,6 +93,16 @@ def said(code: str, kept: Path, *arguments: str) -> str:
     return subprocess.run([sys.executable, "-c", code, *arguments], env=env, capture_output=True, text=True, check=True, timeout=300).stdout
 
 
+def test_a_module_that_cannot_be_compiled_leaves_the_others_alone(tmp_path: Path) -> None:
+    (tmp_path / "doubling.py").write_text(KERNELS)
+    (tmp_path / "factors.py").write_text("FACTOR = 2")
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])])
+    env = os.environ | {"PYTHONPATH": path, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    done = subprocess.run([sys.executable, "-m", "reactor.compiled", "absent", "doubling"], env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, "No module named 'absent'" in done.stderr) == (1, True)
+    assert [mark.name.partition("-")[0] for mark in (tmp_path / "kept").glob("*.compiled")] == ["doubling"]
+
+
 def test_tables_are_made_without_machine_code(tmp_path: Path) -> None:
     said(NO_RECORDS, tmp_path)
     assert not list(tmp_path.rglob("*.nbi"))

@@ -25,7 +25,7 @@ from reactor.core.effects import Committed, Deferred, Failed, Outcome, Refused, 
 from reactor.domain.events import RunRequested
 from reactor.domain.runs import new_run_id
 from reactor.domain.spans import UNROUTED, PositionClaim, Token
-from reactor.errors import Conflict, Outage, RunBlocked, RunFailed
+from reactor.errors import Conflict, Outage, ReactorError, RunBlocked, RunFailed
 from reactor.ports import Clock, Epoch, NewRun, PartitionClaim, PartitionTokens, State
 from reactor.runtime.outages import until_it_answers
 from reactor.runtime.triggers import bounds_of, events_of, told, trigger_of
@@ -84,12 +84,14 @@ class Executor:
         self._state, self._clock, self._holder, self._epoch = state, clock, holder, epoch
         self._work_for, self._lake_of, self._on_restored = work_for, lake_of, on_restored
         self._flights: dict[Ticket, Flight] = {}
+        self._leased: dict[str, Ticket] = {}
+        self._leasing = asyncio.Lock()
         self._loaders, self._programs = anyio.Semaphore(LOADERS_MAX), anyio.Semaphore(PROGRAMS_MAX)
 
     async def start(self, start: StartRun) -> Outcome:
         """Answers `StartRun`."""
         try:
-            if start.exclusive and not await self._state.lease(_lease(start), self._holder, LEASE_SECONDS):
+            if start.exclusive and not await self._lease(start):
                 return Deferred(start.ticket)
         except Outage:
             return Deferred(start.ticket)
@@ -104,11 +106,13 @@ class Executor:
     async def discard(self, ticket: Ticket) -> None:
         """Carries out `Discard`; due after each answer but `Refused`, too. Nothing waits for it but a lane that needs its lease."""
         if flight := self._flights.pop(ticket, None):
-            if flight.completed is not None:
-                await self._note_timings(flight.completed, flight.work)
-            await flight.work.close()
+            timings = flight.work.timings
+            with anyio.CancelScope(shield=True):
+                await flight.work.close()
             if flight.start.exclusive:
                 await self._release(flight.start)
+            if flight.completed is not None:
+                await self._note_timings(flight.completed, timings)
 
     async def _fly(self, flight: Flight, claims: Sequence[PositionClaim]) -> Outcome:
         slots = self._loaders if flight.start.script.managed else self._programs
@@ -145,7 +149,7 @@ class Executor:
         try:
             done = await work.commit(run)
         except (RunFailed, RunBlocked) as error:
-            await self._note_timings(run, work)
+            await self._note_timings(run, work.timings)
             return await self._failed(start, run, error, recorded=True)
         if done:
             flight.completed = run
@@ -156,9 +160,9 @@ class Executor:
 
     # -- the run row
 
-    async def _note_timings(self, run: NewRun, work: Work) -> None:
-        with suppress(Outage):  # they are for whoever looks; nothing waits for them
-            await self._state.note_timings(run.run_id, work.timings)
+    async def _note_timings(self, run: NewRun, timings: Mapping[str, float]) -> None:
+        with suppress(ReactorError):  # they are for whoever looks; nothing waits for them
+            await self._state.note_timings(run.run_id, timings)
 
     async def _tokens(self, start: StartRun) -> PartitionTokens:
         managed = start.script.managed
@@ -208,11 +212,20 @@ class Executor:
             except Outage:
                 continue  # the token keeps the truth
 
+    async def _lease(self, start: StartRun) -> bool:
+        async with self._leasing:
+            if got := await self._state.lease(_lease(start), self._holder, LEASE_SECONDS):
+                self._leased[_lease(start)] = start.ticket
+            return got
+
     async def _release(self, start: StartRun) -> None:
-        try:
-            await self._state.release(_lease(start), self._holder)
-        except Outage:
-            return  # it runs out by itself
+        """But if the lane's next run, which may start before what this one has left is put away, has it already."""
+        async with self._leasing:
+            if self._leased.get(_lease(start)) != start.ticket:
+                return
+            del self._leased[_lease(start)]
+            with suppress(Outage):  # it runs out by itself
+                await self._state.release(_lease(start), self._holder)
 
 
 def _lease(start: StartRun) -> str:

@@ -205,8 +205,7 @@ class Hands:
         """The lane goes on while what is left of the run is put away."""
         self.loop.tell(lambda engine, now: engine.outcome(outcome, now))
         if not isinstance(outcome, Refused):
-            with anyio.CancelScope(shield=True):
-                await self.executor.discard(outcome.ticket)
+            await self.executor.discard(outcome.ticket)
 
     async def _settle(self, effect: Settle) -> None:
         token, keys = await until_it_answers(partial(self.state.settle, effect.claims))
