@@ -36,6 +36,7 @@ from reactor.domain.scripts import BatchColumn, Script
 from reactor.domain.spans import Consumer, SourcePartition, inbox_of, outbox_of
 from reactor.embedded import running
 from reactor.errors import Outage, StateForbids, UsageError
+from reactor.lake.decoding.kept import keepable
 from reactor.lake.ducklake import DuckLake
 from reactor.lake.session import InstanceSettings, LakeSettings
 from reactor.lake.split import ArrowSplitter
@@ -336,13 +337,14 @@ def _topics(scripts: Sequence[Script]) -> Mapping[tuple[str, str], set[str]]:
 
 
 def columns_by_source(scripts: Sequence[Script]) -> Mapping[str, Sequence[BatchColumn]]:
-    """By source the columns that are declared by scripts whose slices are found in its payloads, too."""
+    """By source the columns that are declared by scripts whose slices are found in its payloads, too, and that may be kept."""
     columns: defaultdict[str, dict[BatchColumn, None]] = defaultdict(dict)
     for script in scripts:
         partitioning = script.header.partitioned
-        if partitioning is not None and (partitioning.key is not None or isinstance(partitioning.event_time, tuple)):
+        batch, by_payload = script.header.batch or (), partitioning and (partitioning.key is not None or isinstance(partitioning.event_time, tuple))
+        if by_payload and keepable(batch):
             for edge in script.streams:
-                columns[edge.uri] |= dict.fromkeys(script.header.batch or ())
+                columns[edge.uri] |= dict.fromkeys(batch)
     return {source: tuple(declared) for source, declared in columns.items()}
 
 

@@ -108,6 +108,7 @@ class _Reading:
         self, placed: Placed, reasons: pa.Array | None, micros: Numbers | None = None, kept: Kept = (),
     ) -> Mapping[str, Piece]:
         pieces, whole = {}, self._records
+        kept = kept if len(whole) >= SHARED_ROWS_MAX * len(placed) else ()  # the columns of small pieces are more work than reading them once more
         for column in kept:
             whole = whole.append_column(*column)
         for (identity, rows), records in zip(placed, _shared_out(whole, [rows for _, rows in placed]), strict=True):

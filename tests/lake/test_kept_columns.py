@@ -44,6 +44,7 @@ def test_they_are_kept_where_that_is_worth_it() -> None:
     assert kept_columns(raw_span(many), [*DECLARED, *(BatchColumn(str(n), "BIGINT") for n in range(20))]) == set()  # of a size with the payloads
     assert kept_columns(raw_span(many), [*DECLARED, BatchColumn("name", "JSON"), BatchColumn("ts", "JSON"), BatchColumn("ts", "VARCHAR")]) == set()  # as it turns out
     assert kept_columns(raw_span(many), DECLARED, Partitioning("daily", event_time=HeaderField("at"))) == set()  # nothing was scanned
+    assert kept_columns(raw_span(many), DECLARED, Partitioning("dynamic", key=("id",))) == set()  # a piece a record
 
 
 @pytest.mark.parametrize("known", [DECLARED, (*reversed(DECLARED), BatchColumn("id", "DOUBLE")), DECLARED[::2], (*DECLARED[1:], BatchColumn("id", "JSON"))],
@@ -103,6 +104,8 @@ def test_a_source_s_columns_are_those_that_its_sliced_scripts_declare() -> None:
         reading("a", ["x", "y"], DAILY), reading("a", ["y", "z"], by_key), reading("a", ["of a header"], Partitioning("daily", event_time=HeaderField("at"))),
         reading("a", ["of a timestamp"], Partitioning("daily")), reading("a", None, DAILY), reading("b", ["in one piece"], None),
     ]  # fmt: skip
+    nested = reading("a", None, DAILY)
+    scripts.append(replace(nested, header=replace(nested.header, batch=(BatchColumn("s", "STRUCT(x BIGINT)[]"), BatchColumn("with others", "BIGINT")))))
     assert columns_by_source(scripts) == {"kafka://main/a": tuple(BatchColumn(name, "VARCHAR") for name in "xyz")}
 
 
@@ -126,3 +129,20 @@ def test_what_was_refused_stays_so_beside_records_of_which_nothing_was(bench: Be
     assert bench.finish(bench.lake.stage(order)).outcomes["quarantined"] == ROWS_MIN // 100
     assert bench.rows("SELECT count(*), count(id) FROM main.t") == [(2 * ROWS_MIN - ROWS_MIN // 100, 2 * ROWS_MIN - ROWS_MIN // 100)]
     assert bench.rows('SELECT reason, "column", count(*) FROM main._reactor_quarantine GROUP BY ALL') == [("wrong_type", "id", ROWS_MIN // 100)]
+
+
+NESTED = [("id", "BIGINT"), ("s", "STRUCT(b STRUCT(c BIGINT))"), ("ts", "TIMESTAMP WITH TIME ZONE")]
+
+
+def test_what_is_nested_is_right_in_small_slices_and_beside_metadata(bench: Bench) -> None:
+    """DuckDB reads the inner struct of a slice of structs from its beginning, so none is kept, and none is sliced by what stands beside it."""
+    def nested(number: int) -> bytes:
+        return json.dumps({"id": number, "s": {"b": {"c": number}}, "ts": f"2026-03-{number % 30 + 1:02}", "pad": "p" * 50}).encode()
+
+    first = raw_span([nested(number) for number in range(ROWS_MIN)])
+    second = raw_span([nested(number) for number in range(ROWS_MIN, ROWS_MIN + 50)], lo=first.hi)
+    script = managed("SELECT *, _offset AS o FROM batch", "append", batch=NESTED, partitioned=DAILY)
+    declared = tuple(BatchColumn(name, type_) for name, type_ in NESTED)
+    (order,) = orders(script, first, second, splitter=ArrowSplitter(lambda _: declared))
+    bench.finish(bench.lake.stage(order))
+    assert bench.rows("SELECT count(*), count(*) FILTER (id = s.b.c AND id = o) FROM main.t") == [(ROWS_MIN + 50, ROWS_MIN + 50)]

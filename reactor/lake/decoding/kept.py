@@ -27,7 +27,10 @@ PREFIX, FAULTS = "columns ", "faults "
 ROWS_MIN = 1000
 """For fewer records of a span it costs more to make another column than the run will save."""
 CELL_BYTES = 8
-"""What most values take. What is kept takes at most as much as the records, whose bytes are what is counted against the limits of memory."""
+"""What most values take, and of a text the place where it ends. What is kept takes at most as much as the records, whose bytes are what is counted
+against the limits of memory."""
+CHUNK_ROWS_MIN = 1000
+"""Where the pieces of a run have less, on average, they are put together: DuckDB takes some 0.1 ms for each."""
 
 Kept = Sequence[tuple[str, pa.Array]]
 """Columns to append to the records, with their names."""
@@ -36,12 +39,18 @@ Kept = Sequence[tuple[str, pa.Array]]
 def worth_keeping(columns: Sequence[BatchColumn], payloads: pa.ChunkedArray) -> Sequence[BatchColumn]:
     """These columns, or none of them."""
     fits = len(payloads) * len(columns) * CELL_BYTES <= payloads.nbytes
-    return columns if fits and len(payloads) >= ROWS_MIN else ()
+    return columns if fits and len(payloads) >= ROWS_MIN and keepable(columns) else ()
+
+
+def keepable(columns: Sequence[BatchColumn]) -> bool:
+    """Whether these columns may be kept: none that holds others. (Of a slice of a struct in a struct DuckDB 1.5 reads the inner one from its beginning.)"""
+    return not any(declared(column.type).family in ("struct", "list", "map") for column in columns)
 
 
 def within(records: pa.Table, size_bytes: int) -> pa.Table:
     """The records of a piece, without what is kept if that is too much for their size: a piece may be thinner than its span."""
-    return _without(records, [what for what in _kept(records) if records[PREFIX + what].nbytes > size_bytes])
+    sizes = {what: sum(records[name].nbytes for name in _names(records, [what])) for what in _kept(records)}
+    return _without(records, [what for what, kept_bytes in sizes.items() if kept_bytes > size_bytes])
 
 
 def without_rare(tables: Sequence[pa.Table]) -> Sequence[pa.Table]:
@@ -57,13 +66,17 @@ def _kept(records: pa.Table) -> list[str]:
 
 
 def _without(records: pa.Table, dropped: Sequence[str]) -> pa.Table:
-    names = {prefix + what for what in dropped for prefix in (PREFIX, FAULTS)} & set(records.column_names)
-    return records.drop_columns(sorted(names)) if names else records
+    names = _names(records, dropped)
+    return records.drop_columns(names) if names else records
+
+
+def _names(records: pa.Table, kept: Sequence[str]) -> list[str]:
+    return [name for what in kept for name in (PREFIX + what, FAULTS + what) if name in records.column_names]
 
 
 def keep(columns: Sequence[BatchColumn], members: Mapping[str, Tokens], known: Mapping[BatchColumn, Column] = MappingProxyType({})) -> Kept:
     """Read the columns from the members that the scanner has found, but for those that are `known`. Of records without a slice nothing holds."""
-    if not columns:
+    if not columns or sum(_size_bytes(column, members[column.name]) for column in columns) > len(members[columns[0].name].data):
         return ()
     with closing(_engine().cursor()) as cursor:
         values = [known.get(column) or read(members[column.name], declared(column.type), cursor) for column in columns]
@@ -73,6 +86,11 @@ def keep(columns: Sequence[BatchColumn], members: Mapping[str, Tokens], known: M
         faults = np.stack([value.reasons for value in values], axis=1)
         kept.append((FAULTS + what, pa.Array.from_buffers(pa.binary(len(values)), len(faults), [None, pa.py_buffer(faults)])))
     return kept
+
+
+def _size_bytes(column: BatchColumn, tokens: Tokens) -> int:
+    texts = declared(column.type).family in ("text", "json", "uuid")
+    return len(tokens.kinds) * CELL_BYTES + (int((tokens.stops - tokens.starts).sum()) if texts else 0)
 
 
 @cache
@@ -92,7 +110,8 @@ def kept(records: pa.Table, wanted: Sequence[BatchColumn]) -> Sequence[Column] |
 
 
 def _column(structs: pa.ChunkedArray, i: int, faults: Reasons) -> Column:
-    return Column(pa.chunked_array([chunk.field(i) for chunk in structs.chunks], structs.type.field(i).type), faults[:, i])
+    array = pa.chunked_array([chunk.field(i) for chunk in structs.chunks], structs.type.field(i).type)
+    return Column(one_array(array) if array.num_chunks * CHUNK_ROWS_MIN > len(array) else array, faults[:, i])
 
 
 def _faults(records: pa.Table, name: str, count: int) -> Reasons:

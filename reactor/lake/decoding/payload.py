@@ -124,7 +124,7 @@ class _Plan:
 
     def _table(self, records: pa.Table, reasons: Reasons, values: Sequence[Column]) -> pa.Table:
         reasons, fault = _worst(reasons, values)
-        carried = {f"k{i}": records[name] for i, name in enumerate(self.keep)}
+        carried = {f"k{i}": one_array(records[name]) for i, name in enumerate(self.keep)}
         cells = {f"c{i}": column.array for i, column in enumerate(values)}
         return pa.table({"row": records["_row"], **carried, **cells, "reason": pa.array(reasons), "fault": pa.array(fault)})
 
