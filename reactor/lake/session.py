@@ -157,8 +157,9 @@ class Instance:
         statement = f"ATTACH {literal('ducklake:postgres:' + text)} AS {identifier(name)} ({', '.join(options)})"
         try:
             self._insist(statement, "already exists")
-            if name == f"lake_{lake}" and not self.settings.read_only:
-                self._flat_files(name)
+            if name == f"lake_{lake}" and not self.settings.read_only and not self._flat_files(name):
+                self._root.execute(f"DETACH {identifier(name)}")
+                self._insist(statement, "already exists")
         except duckdb.Error as error:
             raise _not_attached(error, lake) from error
 
@@ -170,11 +171,16 @@ class Instance:
                 raise
             self._insist(statement, while_it_says, attempts - 1)
 
-    def _flat_files(self, name: str) -> None:
-        """Files lie in the table's folder, whatever their slice: a key of 512 bytes is no folder's name, and 10,000 slices are no folders."""
+    def _flat_files(self, name: str) -> bool:
+        """Files lie in the table's folder, whatever their slice: a key of 512 bytes is no folder's name, and 10,000 slices are no folders.
+
+        False: others have said so, perhaps only after the catalog was attached here, and what it said then is what DuckLake goes by.
+        """
         known = first_row(self._root, option(name, "hive_file_pattern"))  # DuckLake's own `options` loads the whole catalog first
-        if known != ("false",):
-            self._insist(f"CALL {identifier(name)}.set_option('hive_file_pattern', false)", "could not serialize")
+        if known == ("false",):
+            return False
+        self._insist(f"CALL {identifier(name)}.set_option('hive_file_pattern', false)", "could not serialize")
+        return True
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """A cursor in UTC, outside of all lakes. It goes back by `release`. Raises Outage once the instance is retired."""

@@ -54,6 +54,25 @@ def test_files_lie_flat_so_that_every_key_is_a_name(database: str, tmp_path: Pat
     instance.retire()
 
 
+def test_files_lie_flat_although_another_replica_has_said_so_while_this_one_attached(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckLake goes by what the catalog said when it was attached. Files that lie deeper are not kept when the answer of a COMMIT is lost."""
+    ours, others = Instance._flat_files, list[Instance]()
+
+    def another_is_first(instance: Instance, name: str) -> bool:
+        monkeypatch.setattr(Instance, "_flat_files", ours)
+        others.append(Instance(settings(database, tmp_path)))
+        return ours(instance, name)
+
+    monkeypatch.setattr(Instance, "_flat_files", another_is_first)
+    instance = Instance(settings(database, tmp_path))
+    with instance.lent("writing") as cursor:
+        for statement in ("CREATE TABLE t (a INTEGER, p VARCHAR)", "ALTER TABLE t SET PARTITIONED BY (p)", "INSERT INTO t VALUES (1, 'x')"):
+            cursor.execute(statement)
+    assert [file.parent.name for file in tmp_path.rglob("*.parquet")] == ["t"]
+    for one in (instance, *others):
+        one.retire()
+
+
 def test_of_postgresql_an_instance_lists_the_tables_of_its_lake_alone(module_bench: Bench) -> None:
     """A database holds other schemas, and to list a large one takes longer than a run."""
     tables = "SELECT count(*) > 0 FROM __ducklake_metadata_lake_main.{}.ducklake_metadata"
