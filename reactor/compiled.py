@@ -18,8 +18,9 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, suppress
+import traceback
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache, wraps
 from importlib import import_module
 from importlib.util import find_spec
@@ -135,21 +136,23 @@ def _digest(folder: Path) -> str:
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
-def main(modules: Sequence[str]) -> None:
-    """Compile these modules, and say of each so beside the code."""
+def main(modules: Iterable[str]) -> int:
+    """Compile these modules, and say of each so beside the code; 1 if one cannot be compiled, whatever becomes of the others."""
     gc.disable()  # for these seconds there is memory enough
-    with ExitStack() as stack:
-        for module in reversed(modules):
-            stack.callback(_compile, module)  # each of them, whatever becomes of the others
-
-
-def _compile(module: str) -> None:
-    import_module(module).prepare()
-    with suppress(OSError):
-        mark = _mark(module)
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        mark.touch()
+    code = 0  # no more frames than these: two deeper, and CPython 3.11 maps and unmaps a chunk of its stack at each call in some loop of numba's
+    for module in modules:
+        try:
+            import_module(module).prepare()
+        except Exception:  # noqa: BLE001 - of numba, of LLVM, or of the module
+            code = 1
+            traceback.print_exc()
+            continue
+        with suppress(OSError):
+            mark = _mark(module)
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            mark.touch()
+    return code
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))
