@@ -37,8 +37,8 @@ R = TypeVar("R")
 CACHE_VARIABLE: Final = "NUMBA_CACHE_DIR"
 _KERNEL: Final[dict[str, Any]] = {"error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False, "no_rewrites": True}
 _INNER: Final[dict[str, Any]] = {**_KERNEL, "no_cpython_wrapper": True}
-"""Ways in that nobody takes, divisions that are checked, and counts of who holds an array are a third of the time that compiling takes; without the
-counts scanning takes a fifth less, too. (numba's annotations lack them, and its cache does not ask for them: the digest has this file.)"""
+"""Ways in that nobody takes, divisions that are checked, counts of who holds an array, and a look for expressions of whole arrays, which are none here,
+are a third of the time that compiling takes; without the counts scanning takes a fifth less, too. (numba's annotations lack them, and its cache does not ask for them: the digest has this file.)"""
 _BESIDE: Final = Path(__file__).parent / "__pycache__"
 _ahead: dict[str, subprocess.Popen[bytes]] = {}
 """Module → the process that compiles it."""

@@ -29,8 +29,9 @@ or more often, a broker gathers them for 25 ms or 1 MiB before it answers a fetc
 small fetch brought is decoded on the loop: a thread would keep it as busy.
 
 **In columns or plain.** In columns the record batches of a fetch stay where the socket has written them (`frames`; over TLS in bytes) until they are
-turned into Arrow by compiled code, in a thread unless they are few. The plain way makes an object of every record, at a third of the speed: for message formats before Kafka 0.11, and where
-numba or the private parts of aiokafka are not as expected (a warning says so). One contract suite holds both.
+turned into Arrow by compiled code, in a thread unless they are few. The plain way makes an object of every record, at a third of the speed: for
+message formats before Kafka 0.11, and where numba or the private parts of aiokafka are not as expected (a warning says so). One contract suite
+holds both.
 
 **Failures.** Whatever aiokafka or the network raises becomes `Outage` here. It ends the membership: the intake is told that everything is
 revoked, the consumer is closed, and after a growing wait (0.5 to 30 s) a new one connects to the bootstrap servers; `trouble` says why.
