@@ -37,12 +37,12 @@ def campaign(names: list[str]) -> list[Fate]:
     """In the order of the catalogue. They share one PostgreSQL."""
     found: dict[str, Fate] = {}
     with (
-        TemporaryDirectory(prefix="reactor-mutants-") as folder,
-        postgres(Path(folder) / "postgres") as url,
+        TemporaryDirectory(prefix="reactor-mutants-") as temporary,
+        postgres((folder := Path(temporary)) / "postgres") as url,
         Progress(console=Console(stderr=True), transient=True) as progress,
     ):
         bar = progress.add_task("mutants", total=len(names))
-        for fate in fates(names, url):
+        for fate in fates(names, url, folder):
             found[fate.name] = fate
             progress.update(bar, advance=1, description=fate.name)
     return [found[name] for name in names]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import traceback
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import redirect_stderr, redirect_stdout
@@ -60,22 +61,30 @@ class Breaking:
         settings.load_profile(self.profile)
 
 
-def fate_of(name: str, postgres_url: str) -> Fate:
-    """Break one rule in this process, and run its killer."""
+def fate_of(name: str, postgres_url: str, folder: Path) -> Fate:
+    """Break one rule in this process, and run its killer, whose files go to `folder`.
+
+    A folder of its own: processes that share pytest's sweep each other's old ones at their ends, and one that finds a file gone
+    warns, which is an error here.
+    """
     breaking, said = Breaking(MUTANTS[name], postgres_url), io.StringIO()
     with redirect_stdout(said), redirect_stderr(said):
-        code = pytest.main([*OPTIONS, MUTANTS[name].killer], plugins=[breaking])
+        try:
+            code = pytest.main([*OPTIONS, f"--basetemp={folder / name}", MUTANTS[name].killer], plugins=[breaking])
+        except (Warning, ExceptionGroup):  # of what a broken rule has left behind: the affair of this mutant alone
+            traceback.print_exc()
+            code = pytest.ExitCode.INTERNAL_ERROR
     if breaking.failed:
         return Fate(name, "killed", said.getvalue())
     passed = code == pytest.ExitCode.OK and " passed" in said.getvalue() and "skipped" not in said.getvalue()
     return Fate(name, "survived" if passed else "error", said.getvalue())
 
 
-def fates(names: Iterable[str], postgres_url: str) -> Iterator[Fate]:
-    """Of all these, as they come."""
+def fates(names: Iterable[str], postgres_url: str, folder: Path) -> Iterator[Fate]:
+    """Of all these, as they come. `folder` exists, and gets a folder for each."""
     context = get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     with ProcessPoolExecutor(PROCESSES, mp_context=context, max_tasks_per_child=1) as pool:
-        running: list[Future[Fate]] = [pool.submit(fate_of, name, postgres_url) for name in names]
+        running: list[Future[Fate]] = [pool.submit(fate_of, name, postgres_url, folder) for name in names]
         for done in as_completed(running):
             yield done.result()
