@@ -203,13 +203,13 @@ class Engine:
                 ledger.take(head, span.hi, {})
                 attached = True
                 continue
-            routed, before = route(lane, ledger, span, self._producers), ledger.size_bytes
+            routed, before = route(lane, ledger, span, self._producers), ledger.memory_bytes
             if routed is None or self._room.is_over(lane):
                 ledger.detach()
             if routed is not None:
                 wake_blocked(lane, ledger, routed, now)
                 effects += accept(lane, ledger, ledger.take(head, span.hi, routed.pieces), routed, span.arrived_at)
-            self._room.grow(lane.consumer, ledger.size_bytes - before)
+            self._room.grow(lane.consumer, ledger.memory_bytes - before)
             attached = attached or ledger.detached is None
             if not lane.calm or ledger.detached is not None:
                 self._dirty[lane.consumer] = lane
@@ -309,7 +309,7 @@ class Engine:
         self._resize(lane)
 
     def _resize(self, lane: Lane) -> None:
-        self._room.resize(lane.consumer, lane.size_bytes if self.lanes.get(lane.consumer) is lane else 0)
+        self._room.resize(lane.consumer, lane.memory_bytes if self.lanes.get(lane.consumer) is lane else 0)
 
     def _ticket(self) -> Ticket:
         self._tickets += 1

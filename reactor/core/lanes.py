@@ -97,9 +97,9 @@ class Lane:
         return self._windows.get(uri, AT_ONCE)
 
     @property
-    def size_bytes(self) -> int:
+    def memory_bytes(self) -> int:
         """What its open slices and its run hold in memory."""
-        return sum(ledger.size_bytes for ledger in self.ledgers.values())
+        return sum(ledger.memory_bytes for ledger in self.ledgers.values())
 
     def accept(self, accepted: Accepted, windows: Mapping[str, frozenset[Window]], otherwise: Window, arrived_at: float) -> None:
         """Pieces that are open now wait by the windows they came by."""
@@ -149,7 +149,7 @@ class Lane:
     def _at_most(self, asset_partitions: Collection[str]) -> int | None:
         """How many bytes of a slice a run takes from each source partition, so that it stays below `run_bytes_max`; None: all of it."""
         room, managed = self.limits.run_bytes_max, self.script.managed
-        if self.size_bytes <= room or managed is None or managed.strategy == "replace" or not self.script.body.reads_batch:
+        if self.memory_bytes <= room or managed is None or managed.strategy == "replace" or not self.script.body.reads_batch:
             return None
         waiting = (ledger.waiting() for ledger in self.ledgers.values() if not ledger.parked)
         sizes = sorted(size for slices in waiting for d, (_, size) in slices.items() if d in asset_partitions)

@@ -22,7 +22,7 @@ from itertools import accumulate
 from reactor.domain.spans import Piece, Position, PositionClaim, PositionKey, Token
 
 HELD_BYTES_MAX = 16 * 1024 * 1024
-"""What of the shared reader may wait for one that catches up; beyond it, it is dropped and read again."""
+"""Of records that the shared reader brings while another one catches up: beyond it, they are dropped and read again."""
 
 Pieces = Mapping[str, Piece]
 """Asset partition → piece, of one span."""
@@ -84,7 +84,7 @@ class Ledger:
         self.blocked = {d: Blocked(n, retry_blocked_at) for d, n in self.fences.items() if n < self.floor}
         self.open: dict[str, list[Piece]] = {}
         self.inflight: Inflight | None = None
-        self.size_bytes = 0
+        self.memory_bytes = 0
         self.duplicate_rows = 0
         self.detached: Catchup | None = Catchup(shared_head) if self.head < shared_head else None
         self.parked = False
@@ -184,7 +184,7 @@ class Ledger:
         if piece.lo < lo or not waiting:
             piece = replace(piece, lo=max(lo, piece.lo), first=not waiting)
         waiting.append(piece)
-        self.size_bytes += piece.size_bytes
+        self.memory_bytes += piece.memory_bytes
         accepted.append((asset_partition, piece))
 
     # -- claims
@@ -287,7 +287,7 @@ class Ledger:
         self.floor, self.token, self.fences = stored.floor, stored.token, dict(stored.fences)
         for d in list(self.open):
             pieces, self.open[d] = self.open[d], []
-            self.size_bytes -= sum(p.size_bytes for p in pieces)
+            self.memory_bytes -= sum(p.memory_bytes for p in pieces)
             for piece in pieces:
                 self._open(d, piece, self.at(d), [])
             if not self.open[d]:
@@ -300,11 +300,11 @@ class Ledger:
         return True
 
     def _forget(self, asset_partition: str) -> None:
-        self.size_bytes -= sum(p.size_bytes for p in self.open.pop(asset_partition, ()))
+        self.memory_bytes -= sum(p.memory_bytes for p in self.open.pop(asset_partition, ()))
 
     def _drop_inflight(self) -> None:
         if self.inflight is not None:
-            self.size_bytes -= sum(p.size_bytes for pieces, _ in self.inflight.taken.values() for p in pieces)
+            self.memory_bytes -= sum(p.memory_bytes for pieces, _ in self.inflight.taken.values() for p in pieces)
         self.inflight = None
 
     # -- edits

@@ -24,22 +24,22 @@ class Room:
         self.limits = limits
         self.paused: frozenset[Consumer] = frozenset()
         self._sizes: dict[Consumer, int] = {}
-        self._size_bytes = 0
+        self._memory_bytes = 0
 
-    def resize(self, consumer: Consumer, size_bytes: int) -> None:
+    def resize(self, consumer: Consumer, memory_bytes: int) -> None:
         """A lane holds so much now."""
-        self._size_bytes += size_bytes - self._sizes.get(consumer, 0)
-        self._sizes[consumer] = size_bytes
+        self._memory_bytes += memory_bytes - self._sizes.get(consumer, 0)
+        self._sizes[consumer] = memory_bytes
 
-    def grow(self, consumer: Consumer, size_bytes: int) -> None:
+    def grow(self, consumer: Consumer, memory_bytes: int) -> None:
         """A lane holds so much more."""
-        self._size_bytes += size_bytes
-        self._sizes[consumer] = self._sizes.get(consumer, 0) + size_bytes
+        self._memory_bytes += memory_bytes
+        self._sizes[consumer] = self._sizes.get(consumer, 0) + memory_bytes
 
     @property
     def is_short(self) -> bool:
         """Whether something should become due only to make room."""
-        return self._size_bytes > self.limits.open_bytes_max
+        return self._memory_bytes > self.limits.open_bytes_max
 
     def is_over(self, lane: Lane) -> bool:
         """Whether a lane takes no more of the shared reader."""
@@ -47,10 +47,10 @@ class Room:
             return True
         if lane.consumer in self.paused:
             return self._paused_bytes > self._paused_bytes_max
-        if self._size_bytes <= self.limits.open_bytes_max * HARD_FACTOR:
+        if self._memory_bytes <= self.limits.open_bytes_max * HARD_FACTOR:
             return False
         holders = sum(1 for size in self._sizes.values() if size)
-        return lane.size_bytes * holders >= self._size_bytes
+        return lane.memory_bytes * holders >= self._memory_bytes
 
     def is_there_for(self, lane: Lane) -> bool:
         """Whether a detached lane may be read for."""
@@ -58,11 +58,11 @@ class Room:
             return False
         if lane.consumer in self.paused:
             return self._paused_bytes <= self._paused_bytes_max // 2
-        return self._size_bytes <= self.limits.open_bytes_max and lane.size_bytes <= self.limits.open_bytes_max // 4
+        return self._memory_bytes <= self.limits.open_bytes_max and lane.memory_bytes <= self.limits.open_bytes_max // 4
 
     def is_to_shed(self, lane: Lane) -> bool:
         """Whether a paused lane holds what it may not keep: more than the share, and no run will free it."""
-        return lane.consumer in self.paused and lane.running is None and lane.size_bytes > self._paused_bytes_max
+        return lane.consumer in self.paused and lane.running is None and lane.memory_bytes > self._paused_bytes_max
 
     def oldest_open(self, lanes: Iterable[Lane]) -> tuple[Lane, str] | None:
         """The open slice that waits longest, of those that may run."""

@@ -83,7 +83,8 @@ class PositionClaim:
 class Piece:
     """Rows of one span for one asset partition. Offsets are half-open: `[lo, hi)`; rows and bytes are upper bounds once `lo` was raised.
 
-    `first`: nothing of its slice waited when it came, so what is decided of the slice begins with it.
+    `size_bytes`: of the records as they came; `beside_bytes`: of what was read from them and waits beside them. `first`: nothing of its slice
+    waited when it came, so what is decided of the slice begins with it.
     """
 
     lo: int
@@ -92,6 +93,12 @@ class Piece:
     size_bytes: int
     payload: object
     first: bool = False
+    beside_bytes: int = 0
+
+    @property
+    def memory_bytes(self) -> int:
+        """What it holds while it waits."""
+        return self.size_bytes + self.beside_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,8 +116,8 @@ class _Reading:
             newest = int(micros[rows].max()) if micros is not None and identity != UNROUTED else None
             lo, hi = int(self._offsets[rows[0]]), int(self._offsets[rows[-1]]) + 1
             size_bytes = int(self._sizes[rows].sum())
-            slim = within(records, size_bytes if identity != UNROUTED else 0) if kept else records  # without a slice it is never decoded
-            pieces[identity] = Piece(lo, hi, len(rows), size_bytes, Rows(slim, why, newest))
+            slim, beside_bytes = within(records, size_bytes if identity != UNROUTED else 0) if kept else (records, 0)  # without a slice it is never decoded
+            pieces[identity] = Piece(lo, hi, len(rows), size_bytes, Rows(slim, why, newest), beside_bytes=beside_bytes)
         return pieces
 
     @cached_property

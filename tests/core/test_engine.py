@@ -161,7 +161,29 @@ def test_over_the_limit_the_oldest_slice_is_due_and_a_stuck_lane_is_detached() -
     assert [e for e in driver.effects if isinstance(e, Pause)] == [Pause(KAFKA)]
     ledger = driver.engine.lanes[Consumer("ducklake://main/orders")].ledgers[TOPIC]
     assert ledger.detached is not None
-    assert ledger.size_bytes <= 240
+    assert ledger.memory_bytes <= 240
+
+
+@pytest.mark.parametrize(("size_bytes", "beside_bytes"), [(60, 0), (10, 50)], ids=["records", "what was read from them"])
+def test_what_is_held_is_limited_whatever_it_is(size_bytes: int, beside_bytes: int) -> None:
+    driver = Driver([on_topic()], limits=Limits(open_bytes_max=100, quiet_seconds=50.0, wait_max_seconds=500.0), run_seconds=1000.0)
+    driver.assign(KAFKA)
+    for i in range(6):
+        piece = Piece(i, i + 1, 1, size_bytes, "arrow", beside_bytes=beside_bytes)
+        driver.at(float(i), lambda i=i, p=piece: driver.engine.offer(KAFKA, Span(TOPIC, i, i + 1, driver.now, 0, {on_all(driver): {"": p}}), driver.now))  # type: ignore[misc]
+    driver.run_until(6.0)
+    assert [s.at for s in driver.started] == [1.0]
+    assert [e for e in driver.effects if isinstance(e, Pause)] == [Pause(KAFKA)]
+
+
+def test_a_run_and_a_debounce_are_limited_by_records_alone() -> None:
+    driver = Driver([on_topic()], limits=Limits(run_bytes_max=100, bytes_max=100, quiet_seconds=5.0))
+    driver.assign(KAFKA)
+    for i in range(4):
+        piece = Piece(i, i + 1, 1, 20, "arrow", beside_bytes=1000)
+        driver.at(0.0, lambda i=i, p=piece: driver.engine.offer(KAFKA, Span(TOPIC, i, i + 1, driver.now, 0, {on_all(driver): {"": p}}), driver.now))  # type: ignore[misc]
+    driver.run_until(9.0)
+    assert [(s.at, len(s.run.slices[0].parts[0][2])) for s in driver.started] == [(5.0, 4)]
 
 
 @pytest.mark.parametrize("strategy", ["append", "merge"])

@@ -83,7 +83,7 @@ def test_beyond_its_share_it_reads_no_more_and_its_source_is_held_until_it_is_re
     driver.run_until(100.0)
     ledger = driver.engine.lanes[ORDERS].ledgers[TOPIC]
     assert ledger.detached is not None
-    assert ledger.size_bytes <= SHARE_BYTES + 30
+    assert ledger.memory_bytes <= SHARE_BYTES + 30
     assert [e for e in driver.effects if isinstance(e, Pause | Resume)] == [Pause(KAFKA)]
     assert not driver.started
     assert not [e for e in driver.effects if isinstance(e, ReadRange)]
@@ -121,7 +121,7 @@ def test_it_takes_nothing_from_the_room_of_others() -> None:
     offered(driver, 20, 30)
     driver.run_until(400.0)
     orders, other = driver.engine.lanes[ORDERS], driver.engine.lanes[Consumer("ducklake://main/other")]
-    assert orders.ledgers[TOPIC].size_bytes <= SHARE_BYTES + 30
+    assert orders.ledgers[TOPIC].memory_bytes <= SHARE_BYTES + 30
     assert other.ledgers[TOPIC].detached is None
     assert other.ledgers[TOPIC].floor == 20
     assert not [e for e in driver.effects if isinstance(e, Pause)]
@@ -135,7 +135,7 @@ def test_what_it_holds_too_much_when_it_is_paused_is_read_again_later() -> None:
     driver.run_until(1.0)
     lane = driver.engine.lanes[ORDERS]
     (load,) = [e for e in driver.effects if isinstance(e, Load) and e.keys[0].source_partition == TOPIC]
-    assert lane.size_bytes == 0
+    assert lane.memory_bytes == 0
     driver.engine.loaded({load.keys[0]: Position(0, TOKEN, lane.routing)}, driver.now)
     reads = [e for e in driver.engine.tick(driver.now) if isinstance(e, ReadRange)]
     assert [(r.lo, r.hi) for r in reads] == [(0, 10)]
@@ -186,5 +186,5 @@ def test_it_reads_by_itself_only_within_its_share() -> None:
         for read in reads:
             driver.engine.range_read(RangeRead(read.ticket, [records(driver, read.lo, read.lo + 1, 30)]), 0.0)
     assert len(effects) == 2
-    assert lane.size_bytes == 60
+    assert lane.memory_bytes == 60
 

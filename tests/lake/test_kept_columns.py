@@ -76,7 +76,7 @@ def test_a_run_scans_only_what_was_not(bench: Bench, known: Sequence[BatchColumn
 
 
 def test_a_piece_that_is_thinner_than_its_span_goes_without() -> None:
-    """And so does what has no slice, for it is never decoded: all that is kept is counted by the size of the records."""
+    """And so does what has no slice, for it is never decoded. What is kept is counted, and never more than the records."""
     thin = b'{"id":1,"ts":"2026-03-02"}'
     raw = raw_span([thin, b"not JSON", *(record(3 * number, "long" * 20) for number in range(ROWS_MIN))])
     routing = Routing(DAILY)
@@ -84,6 +84,10 @@ def test_a_piece_that_is_thinner_than_its_span_goes_without() -> None:
     assert {identity: any(name.startswith(PREFIX) for name in cast("Rows", piece.payload).records.column_names) for identity, piece in pieces.items()} == {
         "2026-03-01": True, "2026-03-02": False, UNROUTED: False,
     }  # fmt: skip
+    records = cast("Rows", pieces["2026-03-01"].payload).records
+    assert 0 < pieces["2026-03-01"].beside_bytes == sum(records[name].nbytes for name in records.column_names if name not in raw.records.column_names)
+    assert all(piece.beside_bytes <= piece.size_bytes and piece.memory_bytes == piece.size_bytes + piece.beside_bytes for piece in pieces.values())
+    assert [pieces[identity].beside_bytes for identity in ("2026-03-02", UNROUTED)] == [0, 0]
 
 
 @pytest.mark.parametrize("many", [True, False])

@@ -71,7 +71,7 @@ async def produce(product: Product, step: int) -> None:
 
 
 async def held_bytes(replica: Replica, consumer: Consumer) -> int:
-    return await replica.service.loop.ask(lambda engine, _: engine.lanes[consumer].size_bytes)
+    return await replica.service.loop.ask(lambda engine, _: engine.lanes[consumer].memory_bytes)
 
 
 async def test_all_rows_after_a_pause_under_load(product: Product, state: PostgresState) -> None:

@@ -27,8 +27,7 @@ PREFIX, FAULTS = "columns ", "faults "
 ROWS_MIN = 1000
 """For fewer records of a span it costs more to make another column than the run will save."""
 CELL_BYTES = 8
-"""What most values take, and of a text the place where it ends. What is kept takes at most as much as the records, whose bytes are what is counted
-against the limits of memory."""
+"""What most values take, and of a text the place where it ends. What is kept takes at most as much as the records."""
 CHUNK_ROWS_MIN = 1000
 """Where the pieces of a run have less, on average, they are put together: DuckDB takes some 0.1 ms for each."""
 
@@ -47,10 +46,11 @@ def keepable(columns: Sequence[BatchColumn]) -> bool:
     return not any(declared(column.type).family in ("struct", "list", "map") for column in columns)
 
 
-def within(records: pa.Table, size_bytes: int) -> pa.Table:
-    """The records of a piece, without what is kept if that is too much for their size: a piece may be thinner than its span."""
+def within(records: pa.Table, size_bytes: int) -> tuple[pa.Table, int]:
+    """The records of a piece, without what is kept if that is too much for their size: a piece may be thinner than its span. And its bytes."""
     sizes = {what: sum(records[name].nbytes for name in _names(records, [what])) for what in _kept(records)}
-    return _without(records, [what for what, kept_bytes in sizes.items() if kept_bytes > size_bytes])
+    fitting = {what: kept_bytes for what, kept_bytes in sizes.items() if kept_bytes <= size_bytes}
+    return _without(records, list(sizes.keys() - fitting.keys())), sum(fitting.values())
 
 
 def without_rare(tables: Sequence[pa.Table]) -> Sequence[pa.Table]:
