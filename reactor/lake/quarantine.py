@@ -37,6 +37,9 @@ NOT_COUNTED = "before_start"
 
 TABLE = "_reactor_quarantine"
 
+_OF_RECORDS = ["source", "source_partition", "offset", "timestamp", "key", "headers", "value"]
+"""Columns of the quarantine that are those of the raw records."""
+
 _COLUMNS = """id UUID, asset VARCHAR, run_id UUID, reason VARCHAR, "column" VARCHAR, message VARCHAR, source VARCHAR, source_partition VARCHAR,
   "offset" BIGINT, object VARCHAR, "timestamp" TIMESTAMPTZ, "key" BLOB, headers STRUCT("name" VARCHAR, "value" BLOB)[], "value" BLOB,
   quarantined_at TIMESTAMPTZ"""
@@ -74,13 +77,12 @@ def keep_bytes(cursor: duckdb.DuckDBPyConnection, raw: pa.Table) -> None:
 
     `raw`: their number, the columns of a span, `source` and `source_partition`.
     """
-    numbers = cursor.execute(f"SELECT {identifier(ROW)} FROM {_REJECTS} ORDER BY ALL").to_arrow_table()[ROW].to_numpy()
-    with shown(cursor, _RAW, _taken(raw, numbers)):  # DuckDB would read all of them to find a few
-        cursor.execute(
-            f'CREATE OR REPLACE TEMP TABLE "_wm_quarantined" AS SELECT r.reason, r."column", r.message, b.source, b.source_partition, b."offset",'
-            f' b."timestamp", b."key", b.headers, b."value" FROM {_REJECTS} AS r JOIN {identifier(_RAW)} AS b USING ({identifier(ROW)})'
-            f" ORDER BY {identifier(ROW)}"
-        )
+    rejects = cursor.execute(f'SELECT {identifier(ROW)}, reason, "column", message FROM {_REJECTS} ORDER BY {identifier(ROW)}').to_arrow_table()
+    records = _taken(raw.select(_OF_RECORDS), rejects[ROW].to_numpy())  # DuckDB would read all of them to find a few
+    for name in ("reason", "column", "message"):
+        records = records.append_column(name, rejects[name])
+    with shown(cursor, _RAW, records):
+        cursor.execute(f'CREATE OR REPLACE TEMP TABLE "_wm_quarantined" AS FROM {identifier(_RAW)}')
 
 
 def _taken(raw: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reactor.domain.scripts import BatchColumn
-from reactor.lake.asking import first_row
+from reactor.lake.asking import first_row, shown
 from reactor.lake.decoding import grammar
 from reactor.lake.decoding import reasons as why
 from reactor.lake.decoding.columns import Column, bounded, cast, read
@@ -31,7 +31,7 @@ PIECE_BYTES = 2 * 1024 * 1024
 ROW_BYTES = 64
 """What a record weighs in a piece beyond its payload."""
 
-_READ = "_wm_read"
+_READ, _BAD = "_wm_read", "_wm_bad"
 _BOM = b"\xef\xbb\xbf"
 _WHOLE = BatchColumn("value", "JSON")
 
@@ -69,7 +69,8 @@ def decode(
             rejected = table.num_rows - accepted
             beyond = rejected > int(np.count_nonzero(~np.isin(reasons, (why.FINE, why.OUT_OF_RANGE))))
         if rejected:
-            cursor.execute(f"CREATE TEMP TABLE {identifier(rejects)} AS {plan.rejected(beyond=beyond)}")
+            with nullcontext() if beyond else shown(cursor, _BAD, _taken(found, ~fine)):  # DuckDB would read all of them to find a few
+                cursor.execute(f"CREATE TEMP TABLE {identifier(rejects)} AS {plan.rejected(beyond=beyond)}")
     except duckdb.Error:
         cursor.unregister(_READ)
         raise
@@ -138,15 +139,15 @@ class _Plan:
 
     def rejected(self, *, beyond: bool) -> str:
         """SQL: the rows of `rejects`. `beyond`: a record is out of range, and its first such column is to be found."""
-        shown = f'({_list(why.WORDS)})[reason + 1] AS reason, ({_list(self.names)})[fault + 1] AS "column"'
+        said = f'({_list(why.WORDS)})[reason + 1] AS reason, ({_list(self.names)})[fault + 1] AS "column"'
         if not beyond:
-            return f"SELECT row AS _row, {shown} FROM {_READ} WHERE reason <> {why.FINE}"
+            return f"SELECT row AS _row, {said} FROM {_BAD}"
         tests = self._beyond()
         first = f"CASE {' '.join(f'WHEN {test} THEN {i}' for i, test in tests.items())} ELSE NULL END" if tests else "NULL"
         known = f"if(reason = {why.FINE}, NULL, fault)"
         fault = f"if(reason IN ({why.FINE}, {why.OUT_OF_RANGE}), least({known}, {first}), fault) AS fault"
         bad = " OR ".join([f"reason <> {why.FINE}", *tests.values()])
-        return f"SELECT _row, {shown} FROM (SELECT row AS _row, if(reason = {why.FINE}, {why.OUT_OF_RANGE}, reason) AS reason, {fault} FROM ({self._cast()}) WHERE {bad})"
+        return f"SELECT _row, {said} FROM (SELECT row AS _row, if(reason = {why.FINE}, {why.OUT_OF_RANGE}, reason) AS reason, {fault} FROM ({self._cast()}) WHERE {bad})"
 
     def _cast(self) -> str:
         values = [f"{cast(f'c{i}', type_)} AS v{i}" for i, type_ in enumerate(self.types)]
@@ -181,6 +182,11 @@ def _pieces(records: pa.Table) -> list[pa.Table]:
     filled = np.cumsum(weights) // PIECE_BYTES
     bounds = [0, *(np.flatnonzero(np.diff(filled)) + 1), records.num_rows]
     return [records.slice(lo, hi - lo) for lo, hi in pairwise(bounds)]
+
+
+def _taken(found: pa.Table, bad: Mask) -> pa.Table:
+    """Which records are rejected, and why."""
+    return pa.table({name: found[name].to_numpy()[bad] for name in ("row", "reason", "fault")})
 
 
 def _list(texts: Sequence[str | None]) -> str:
