@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -53,7 +54,10 @@ class Committer:
     _closing: set[asyncio.Future[None]] = field(default_factory=set)
 
     async def commit(self, run: NewRun, staged: Staged) -> tuple[bool, bool]:
-        """(whether the run is completed, whether what was staged is still there). Raises `RunFailed`, `RunBlocked`, `LakeHalted`."""
+        """(whether the run is completed, whether what was staged is still there). Raises `RunFailed`, `RunBlocked`, `LakeHalted`.
+
+        The files of a run whose COMMIT has answered stand: `put_away` drops their links, once the lane goes on. Those of any other are settled here.
+        """
         if self.halted:
             raise LakeHalted(self.halted)
         before = await until_it_answers(partial(self.state.last_snapshot, run.lake))
@@ -74,12 +78,21 @@ class Committer:
         if done:
             self.telemetry.rows_written.labels(run.consumer, "insert").inc(sum(c.inserted for c in written.counts))
             self.telemetry.rows_written.labels(run.consumer, "delete").inc(sum(c.deleted for c in written.counts))
+        if done and answer == "ok":
+            return True, True
         if answer == "lost" and not staged.stale:  # stale: somebody else whose COMMIT was lost has had it rebuilt
             await until_it_answers(partial(to_thread.run_sync, self.lake.rebuild))
         await until_it_answers(partial(to_thread.run_sync, partial(staged.settled, committed=done)))
-        if done and answer != "ok":
+        if done:
             self.hint()
         return done, answer != "lost"
+
+    async def put_away(self, staged: Staged, *, committed: bool) -> None:
+        """Drop what was staged, and what was kept for it if it is committed. While that cannot be said, a sweep does it."""
+        if committed:
+            with suppress(Outage):
+                await to_thread.run_sync(partial(staged.settled, committed=True))
+        await to_thread.run_sync(staged.close)
 
     async def _commit(self, run: NewRun, staged: Staged) -> str:
         """`ok`, `error`, or `lost`: it did not come back in time."""
@@ -160,6 +173,7 @@ class ManagedWork:
     committer: Committer
     staged: Staged | None = None
     tokens: PartitionTokens | None = None
+    committed: bool = False
 
     @property
     def timings(self) -> Mapping[str, float]:
@@ -189,14 +203,14 @@ class ManagedWork:
         """See `Committer.commit`."""
         if self.staged is None:
             raise RunFailed("nothing was staged")
-        done, there = await self.committer.commit(run, self.staged)
-        if done:
+        self.committed, there = await self.committer.commit(run, self.staged)
+        if self.committed:
             for outcome, n in self.staged.outcomes.items():
                 self.committer.telemetry.events_settled.labels(run.consumer, outcome).inc(n)
             await self._say(run, self.staged)
         if not there:
             self.staged = None
-        return done
+        return self.committed
 
     async def _say(self, run: NewRun, staged: Staged) -> None:
         """What the author should know of a run that is completed: in the service's log, and in the run's."""
@@ -216,7 +230,7 @@ class ManagedWork:
         """Drop the staged tables."""
         if self.staged is not None:
             staged, self.staged = self.staged, None
-            await to_thread.run_sync(staged.close)
+            await self.committer.put_away(staged, committed=self.committed)
 
     def _input(self, i: int) -> SliceInput:
         s = self.start.slices[i]
