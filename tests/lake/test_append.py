@@ -23,7 +23,7 @@ BY_TIME = Partitioning("daily", event_time=("ts",))
 
 @pytest.fixture
 def bench(module_bench: Bench) -> Bench:
-    for table in ("t", "dim", "_reactor_quarantine"):
+    for table in ("t", "dim", "whole", "_reactor_quarantine"):
         module_bench.rows(f"DROP TABLE IF EXISTS lake_main.main.{table}")
     return module_bench
 
@@ -52,6 +52,23 @@ def test_what_is_not_plain_is_evaluated_for_each_slice(bench: Bench, select: str
     assert bench.texts("SELECT p, n, _wm_partition FROM t") == [["a", "2", "a"], ["b", "1", "b"]]
     assert [c.inserted for c in ran.counts] == [1, 1]
     assert "and the same for 1 more" in ran.compiled_sql
+
+
+@pytest.mark.parametrize("condition", [
+    "ts IN (TIMESTAMPTZ '2026-03-01 01:00:00+00', TIMESTAMPTZ '2026-03-01 02:00:00+00')", "ts IN (SELECT ts FROM main.dim)", "ts IN (SELECT min(ts) FROM main.dim)",
+    "ns IN (TIMESTAMP_NS '2026-03-01 00:00:00.000000037', TIMESTAMP_NS '2026-03-01 00:00:00.000000074')", "ns IN (SELECT ns FROM main.dim)",
+    "_timestamp IN (TIMESTAMPTZ '2026-02-25 06:13:20+00', TIMESTAMPTZ '2026-03-01 02:00:00+00') AND id > 0", "NOT ts IN (TIMESTAMPTZ '2026-03-01 00:00:00+00', ts + INTERVAL 1 DAY)",
+])  # fmt: skip
+def test_a_condition_on_instants_means_what_it_means_anywhere(condition: str, bench: Bench) -> None:
+    """DuckDB hands to Arrow what it can, as Python objects, and not all of them are what they were."""
+    moments = ", ".join(f"(TIMESTAMPTZ '2026-03-01 0{i}:00:00+00', TIMESTAMP_NS '2026-03-01 00:00:00.{i * 37:09}')" for i in (1, 2, 7))
+    bench.rows(f"CREATE TABLE lake_main.main.dim AS FROM (VALUES {moments}) AS moments (ts, ns)")
+    columns = [("id", "BIGINT"), ("ts", "TIMESTAMP WITH TIME ZONE"), ("ns", "TIMESTAMP_NS")]
+    span = raw_span([b'{"id":%d,"ts":"2026-03-01T0%d:00:00Z","ns":"2026-03-01T00:00:00.%09dZ"}' % (i, i, i * 37) for i in range(3)])
+    feed(bench, managed(f"SELECT id, ts, ns FROM batch WHERE {condition}", "append", batch=columns), span)
+    feed(bench, managed(f"SELECT id, ts, ns FROM batch WHERE {condition} LIMIT 9", "append", batch=columns, asset="ducklake://main/whole"), span)
+    found = bench.rows("SELECT id FROM main.t ORDER BY ALL")
+    assert found == bench.rows("SELECT id FROM main.whole ORDER BY ALL") == ([(1,)] if "min" in condition else [(1,), (2,)])
 
 
 @pytest.mark.parametrize("key", ["a=b", "a b", "a%2Fb", "ž", "O'Brien", 'a"b', "a/../b", "🚀" * 100, "x" * 512, "line\nfeed", ".", "{partition}", "\u202ea"])
