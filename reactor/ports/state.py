@@ -99,11 +99,15 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class PartitionTokens:
-    """Tokens of asset partitions (None: no row), the life of the database they were read in, and the table that the positions belong to."""
+    """Tokens of asset partitions (None: no row), the life of the database they were read in, and the table that the positions belong to.
+
+    `materialized`: those of which a snapshot is known.
+    """
 
     tokens: Mapping[str, Token | None]
     epoch: Epoch
     table_uuid: UUID | None = None
+    materialized: frozenset[str] = frozenset()
 
 
 class State(Protocol):

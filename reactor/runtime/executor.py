@@ -23,8 +23,9 @@ import anyio
 from reactor.core.decisions import of_run
 from reactor.core.effects import Committed, Deferred, Failed, Outcome, Refused, StartRun, Ticket, WriteAgain
 from reactor.domain.events import RunRequested
+from reactor.domain.partitions import NoSlice, window
 from reactor.domain.runs import new_run_id
-from reactor.domain.spans import UNROUTED, PositionClaim, Token
+from reactor.domain.spans import UNROUTED, WHOLE, PositionClaim, Token
 from reactor.errors import Conflict, Outage, ReactorError, RunBlocked, RunFailed
 from reactor.ports import Clock, Epoch, NewRun, PartitionClaim, PartitionTokens, State
 from reactor.runtime.outages import until_it_answers
@@ -137,6 +138,7 @@ class Executor:
             return Refused(start.ticket, {})
         run = await self._run(start, claims, tokens)
         try:
+            _admit(start, tokens)
             await work.prepare(tokens)
         except (RunFailed, RunBlocked) as error:
             return await self._failed(start, run, error, recorded=False)
@@ -226,6 +228,21 @@ class Executor:
             del self._leased[_lease(start)]
             with suppress(Outage):  # it runs out by itself
                 await self._state.release(_lease(start), self._holder)
+
+
+def _admit(start: StartRun, tokens: PartitionTokens) -> None:
+    """What was asked for or waits may have been overtaken, by an edit or by another request. Raises `RunBlocked`."""
+    managed, requests = start.script.managed, [e for e in events_of(start) if isinstance(e, RunRequested)]
+    appends_by_hand = managed is not None and managed.strategy == "append" and not start.script.body.reads_batch and bool(requests)
+    for name in (s.asset_partition for s in start.slices):
+        try:
+            window(start.script.header.partitioned, name)
+        except NoSlice as error:
+            raise RunBlocked(f"{start.script.path}: {error.headline}", hint=error.hint or "was `partitioned` edited after this was asked for?") from error
+        if appends_by_hand and name in tokens.materialized - {WHOLE} and not any(r.replace_slice for r in requests):
+            raise RunBlocked(
+                f"slice {name} of {start.consumer} is there already, and an append would have its rows twice", hint="--replace-slice deletes and inserts in one commit"
+            )
 
 
 def _lease(start: StartRun) -> str:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from reactor.core.effects import StartRun
 from reactor.domain.events import AssetUpdated, RunRequested, SourceEvent
-from reactor.domain.partitions import window
+from reactor.domain.partitions import NoSlice, window
 from reactor.domain.runs import CHAIN_MAX, Reason, RunId, Trigger, UpstreamSnapshot
 from reactor.domain.scripts import Partitioning
 from reactor.domain.spans import WHOLE
@@ -21,8 +21,11 @@ def rfc3339(at: float) -> str:
 
 
 def bounds_of(partitioned: Partitioning | None, asset_partition: str) -> tuple[str | None, str | None]:
-    """The window of an asset partition as payloads say it: RFC 3339 UTC with milliseconds; None for dynamic or none."""
-    begin, end = window(partitioned, asset_partition) if asset_partition else (None, None)
+    """The window of an asset partition as payloads say it: RFC 3339 UTC with milliseconds; None for dynamic, or for what is no slice of it."""
+    try:
+        begin, end = window(partitioned, asset_partition) if asset_partition else (None, None)
+    except NoSlice:
+        return None, None
     return begin and _milliseconds(begin), end and _milliseconds(end)
 
 

@@ -60,7 +60,9 @@ select id, consumer, source, source_partition, lo, hi, reason, found_at, acknowl
 -- name: partition_tokens
 select pg_postmaster_start_time()::text as started_at, d.oid::bigint as database_oid, (
     select jsonb_object_agg(m.partition, m.last_run) from reactor.materialized_partition m
-     where m.workspace = $1 and m.asset = $2 and m.partition = any ($3)) as tokens, (
+     where m.workspace = $1 and m.asset = $2 and m.partition = any ($3)) as tokens, array(
+    select m.partition from reactor.materialized_partition m
+     where m.workspace = $1 and m.asset = $2 and m.partition = any ($3) and m.snapshot_id is not null) as materialized, (
     select p.table_uuid from reactor.position p where p.consumer = $2 and p.table_uuid is not null
       and p.source not like 'inbox://%' limit 1) as table_uuid
   from pg_database d where d.datname = current_database()

@@ -30,7 +30,8 @@ class Runs(Part):
         """Tokens (None: no row) and the life of the database, in one statement."""
         row = await self._db.one("partition_tokens", self._workspace, asset, list(asset_partitions))
         stored = row["tokens"] or {}
-        return PartitionTokens({p: Token(UUID(stored[p])) if p in stored else None for p in asset_partitions}, _epoch(row), row["table_uuid"])
+        tokens = {p: Token(UUID(stored[p])) if p in stored else None for p in asset_partitions}
+        return PartitionTokens(tokens, _epoch(row), row["table_uuid"], frozenset(row["materialized"]))
 
     async def upstream_snapshots(self, assets: Collection[str]) -> Sequence[UpstreamSnapshot]:
         """The newest materialization of each, by whomever; those never materialized have no entry."""

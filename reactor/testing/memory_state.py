@@ -95,7 +95,8 @@ class MemoryState:
             rows = {name: tables.partitions.get((asset, name)) for name in asset_partitions}
             uuids = (p.table_uuid for key, p in tables.positions.items()
                      if key.consumer == asset and p.table_uuid and not key.source_partition.source.startswith("inbox://"))
-            return PartitionTokens({name: row.token if row else None for name, row in rows.items()}, self._epoch(), next(uuids, None))
+            materialized = frozenset(name for name, row in rows.items() if row and row.snapshot_id is not None)
+            return PartitionTokens({name: row.token if row else None for name, row in rows.items()}, self._epoch(), next(uuids, None), materialized)
 
     async def epoch(self) -> Epoch:
         """See `ports.State`."""

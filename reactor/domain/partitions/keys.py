@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 
 from reactor.domain.partitions.calendars import Calendar, NoSlice, Slice, calendar_of, rfc3339
@@ -62,11 +63,19 @@ def asked_range(partitioning: Partitioning | None, first: str, last: str) -> Seq
 def window(partitioning: Partitioning | None, identity: str) -> tuple[str | None, str | None]:
     """The bounds of an asset partition as RFC 3339 UTC text; None where there are none (dynamic, unpartitioned, `UNROUTED`).
 
-    Raises `NoSlice` if the identity is none of this partitioning.
+    `start=` is for what is asked or comes in: what was a slice before it was moved still is one. Raises `NoSlice` if the identity is none of this
+    partitioning.
     """
-    if partitioning is None or partitioning.kind == "dynamic" or identity == UNROUTED:
+    if identity == UNROUTED:
         return None, None
-    found = calendar_of(partitioning).parse(identity)
+    if partitioning is None:
+        if identity != WHOLE:
+            raise NoSlice("no_such_slice", f"the asset is not partitioned, so it has no {identity!r}")
+        return None, None
+    if partitioning.kind == "dynamic":
+        _fitting(identity)
+        return None, None
+    found = calendar_of(replace(partitioning, start=None)).parse(identity)
     return rfc3339(found.start), rfc3339(found.end)
 
 
