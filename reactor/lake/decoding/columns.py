@@ -27,6 +27,8 @@ from reactor.lake.decoding.tokens import Texts, Tokens, children, members, one_a
 from reactor.lake.decoding.types import Declared, declared, held_in_64_bits, least_and_most
 
 _DAY_MICROS = 86_400_000_000
+_NANOS_MIN, _NANOS_MAX = -9_223_286_400_000_000_000, 2**63 - 2
+"""The least and the most of TIMESTAMP_NS: 1677-09-22, for DuckDB 1.5 cannot write what is left of the day before, and all but infinity."""
 _UUID = "^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 _TICKS = {"TIMESTAMP_S": (pa.timestamp("s"), 1_000_000), "TIMESTAMP_MS": (pa.timestamp("ms"), 1_000)}
 
@@ -176,7 +178,7 @@ def instant_column(tokens: Tokens, type_: Declared, instants: Instants) -> Colum
     reasons = np.where((instants.reasons == why.FINE) & ~within, why.OUT_OF_RANGE, instants.reasons)
     kind, ticks, unit = pa.timestamp("us", "UTC" if type_.sql.endswith("ZONE") else None), micros, 1
     if type_.sql == "TIMESTAMP_NS":
-        far = np.abs(micros) >= np.iinfo(np.int64).max // 1000
+        far = (micros < _NANOS_MIN // 1000) | (micros > _NANOS_MAX // 1000) | ((micros == _NANOS_MAX // 1000) & (nanos > _NANOS_MAX % 1000))
         reasons = np.where((reasons == why.FINE) & far, why.OUT_OF_RANGE, reasons)
         kind, ticks = pa.timestamp("ns"), np.where(far, 0, micros) * 1000 + nanos
     elif type_.sql in _TICKS or type_.family == "date":
