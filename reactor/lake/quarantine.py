@@ -57,15 +57,18 @@ def set_aside(cursor: duckdb.DuckDBPyConnection, select: str) -> int:
     return int(count)
 
 
-def must_be_few(cursor: duckdb.DuckDBPyConnection, rejected: int, records: int, among: int, *, fraction: bool) -> None:
+def must_be_few(cursor: duckdb.DuckDBPyConnection, rejected: int, records: int, among: int, *, sliced: bool) -> None:
     """Raises RunFailed if the records that are set aside are too many to be accidents.
 
-    `among`: of how many that were read the records are what belongs to this run; records without a slice come without their neighbours.
+    `among`: of how many that were read the records are what belongs to this run. `sliced`: some of them have a slice; those that have none come without
+    their neighbours, so their part is that of what was read.
     """
     if not rejected:
         return
     (counted,) = first_row(cursor, f"SELECT count(*) FROM {_REJECTS} WHERE reason <> ?", [NOT_COUNTED]) or (0,)
-    if counted > max(REJECTED_ROWS_MAX, REJECTED_OF_MANY_MAX * max(records, among)) or (fraction and records >= FRACTION_FROM_ROWS and counted > REJECTED_FRACTION_MAX * records):
+    of = records if sliced else max(records, among)
+    too_many = counted > max(REJECTED_ROWS_MAX, REJECTED_OF_MANY_MAX * max(records, among))
+    if too_many or (of >= FRACTION_FROM_ROWS and counted > REJECTED_FRACTION_MAX * of):
         reasons = cursor.execute(f"SELECT reason, count(*) FROM {_REJECTS} GROUP BY ALL ORDER BY 2 DESC, 1").fetchall()
         said = ", ".join(f"{n} {reason}" for reason, n in reasons)
         raise RunFailed(f"{counted} of {records} records cannot become rows ({said}): that is no accident",

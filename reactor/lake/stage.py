@@ -74,7 +74,7 @@ def _staged(instance: Instance, cursor: duckdb.DuckDBPyConnection, order: StageO
     with stages.timed("check"):
         rejected = batch.rejected + (rows.fitted.rejected if rows else 0) if batch else 0
         if batch:
-            must_be_few(cursor, rejected, batch.total, batch.among, fraction=bool(routed))
+            must_be_few(cursor, rejected, batch.total, batch.among, sliced=bool(routed))
         warnings = _checked_keys(cursor, to) if rows else ()
         quarantine = _quarantine(cursor, to, rejected, batch)
         if batch and not (rows and rows.shown):

@@ -232,6 +232,19 @@ def test_a_few_bad_records_of_many_are_accidents_however_many_a_run_has(bench: B
     assert bench.rows("SELECT count(*) FROM _reactor_quarantine") == [(2002,)]
 
 
+@pytest.mark.parametrize(("bad", "good", "fails"), [(200, 0, True), (111, 889, True), (99, 891, False), (99, 0, False)])
+def test_records_without_a_slice_are_judged_among_those_that_came_with_them(bad: int, good: int, fails: bool, bench: Bench) -> None:
+    sliced = managed("SELECT k FROM batch", "append", batch=COLUMNS, partitioned=BY_TIME)
+    (order,) = orders(sliced, raw_span([b"{}"] * (bad - 1) + [b'{"ts":"2026-06-19T10:00:00Z"}'] * good + [b"{}"]))
+    alone = replace(order, slices=[s for s in order.slices if s.asset_partition == UNROUTED])
+    if fails:
+        with pytest.raises(RunFailed, match=f"{bad} of {bad} records cannot become rows"):
+            bench.lake.stage(alone)
+    else:
+        bench.finish(bench.lake.stage(alone))
+        assert bench.rows("SELECT count(*) FROM _reactor_quarantine") == [(bad,)]
+
+
 def test_a_value_that_does_not_fit_the_table_sets_its_record_aside(bench: Bench) -> None:
     feed(bench, managed("SELECT k, v FROM batch", "append", batch=COLUMNS), keyed(("a", 1)))
     wider = managed("SELECT k, v FROM batch", "append", batch=[("k", "VARCHAR"), ("v", "BIGINT")])
