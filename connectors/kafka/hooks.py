@@ -61,6 +61,12 @@ def client_of(consumer: AIOKafkaConsumer) -> AIOKafkaClient:
     return client
 
 
+def generation_of(consumer: AIOKafkaConsumer) -> int:
+    """Which rebalance of its group its assignment is of."""
+    coordinator: Any = consumer._coordinator
+    return int(coordinator.generation)
+
+
 class Connection(AIOKafkaConnection):
     """To write where the other side has closed is an error of the network; uvloop raises a RuntimeError (aio-libs/aiokafka#1038)."""
 

@@ -73,6 +73,7 @@ class Membership(ConsumerRebalanceListener):
     trouble: str = ""
     """What keeps it from reading everything, in words; empty: nothing does."""
     _reader: SpanReader = field(init=False)
+    _assignor: type[StickyPartitionAssignor] = field(init=False)
     _feeds: dict[TopicPartition, _Feed] = field(default_factory=dict)
     _committable: frozenset[TopicPartition] = frozenset()
     _handing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -84,7 +85,7 @@ class Membership(ConsumerRebalanceListener):
 
     def __post_init__(self) -> None:
         """The sticky assignor keeps what it remembers in its class, so each consumer gets a class of its own."""
-        self._answered_at = self.clock.now()
+        self._answered_at, self._assignor = self.clock.now(), type("Sticky", (StickyPartitionAssignor,), {})
         self._reader = SpanReader(
             self.connection,
             columns=self.columns,
@@ -93,7 +94,7 @@ class Membership(ConsumerRebalanceListener):
             group_instance_id=self.group.replica_id,
             session_timeout_ms=int(SESSION_SECONDS * 1000),
             rebalance_timeout_ms=int(REBALANCE_SECONDS * 1000),
-            partition_assignment_strategy=(type("Sticky", (StickyPartitionAssignor,), {}),),
+            partition_assignment_strategy=(self._assignor,),
         )
 
     async def join(self) -> None:
@@ -145,8 +146,13 @@ class Membership(ConsumerRebalanceListener):
     # ------------------------------------------------------------------------------------------------ what the group says
 
     async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        """Nothing is read before the intake has said from where: the group's own offset is a courtesy to others."""
+        """Nothing is read before the intake has said from where: the group's own offset is a courtesy to others.
+
+        The assignor is told the generation, which aiokafka forgets to do: of two members with one claim the later one counts, and a broker that gives
+        a member who joins with nothing new its old assignment again (the embedded one) sees something new.
+        """
         consumer = self._reader.consumer
+        self._assignor.on_generation_assignment(hooks.generation_of(consumer))
         for partition in assigned:
             consumer.pause(partition)
             consumer.seek(partition, 0)  # no look-up of the group's offset

@@ -185,3 +185,24 @@ async def reading(source: KafkaSource, intake: Recorder) -> AsyncIterator[None]:
     finally:
         task.cancel()
         await asyncio.wait([task])
+
+
+async def reads_a_topic_that_is_made_later(lab: Lab) -> None:
+    """A source that runs is told of a topic that is not there yet."""
+    await lab.make_topic("orders")
+    await lab.produce("orders", [b"a"])
+    intake = Recorder()
+    source = lab.source("orders")
+    async with reading(source, intake):
+        await intake.until_at(lab.part("orders"), 1)
+        await source.subscribe([lab.topic("orders"), lab.topic("later")])
+
+        async def missed() -> bool:
+            return lab.topic("later") in source.trouble and lab.part("orders") in intake.held
+
+        await until(missed, "it is waited for")
+        await lab.make_topic("later")
+        await lab.produce("later", [b"b"])
+        await intake.until_at(lab.part("later"), 1)
+        assert source.trouble == ""
+    assert intake.column(lab.part("later"), "value") == [b"b"]

@@ -13,7 +13,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from connectors.kafka import hooks
 from reactor.embedded import EmbeddedBroker
-from tests.connectors.kafka.lab import Lab, Recorder, reading
+from tests.connectors.kafka.lab import Lab, Recorder, reading, reads_a_topic_that_is_made_later
 
 pytestmark = pytest.mark.anyio
 
@@ -41,6 +41,12 @@ async def test_the_embedded_broker_is_read_like_any_other(small_lab: Lab, column
         spans = await source.read(part, 1, 3, 1_000_000)
     assert intake.column(part, "value") == [b"a", None, b"c", b"d"]
     assert [span.records["value"].to_pylist() for span in spans] == [[None, b"c"]]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_topic_that_is_subscribed_to_and_made_later_is_read(small_lab: Lab) -> None:
+    """This broker gives a member that joins again with nothing new what it had before, whatever its leader has assigned."""
+    await reads_a_topic_that_is_made_later(small_lab)
 
 
 async def test_a_request_that_is_given_up_cancels_nobody_else(small_lab: Lab) -> None:

@@ -9,18 +9,11 @@ from connectors.kafka import membership
 from connectors.kafka.client import KafkaConnection
 from connectors.kafka.source import KafkaSource
 from reactor.domain.spans import SourcePartition
-from tests.connectors.kafka.lab import Lab, Recorder, WallClock, reading
+from tests.connectors.kafka.lab import Lab, Recorder, WallClock, reading, reads_a_topic_that_is_made_later
 from tests.parts.kafka import KafkaCluster
 from tests.parts.waiting import until
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks as often as a test would like to."""
-    monkeypatch.setattr(membership, "LOOK_SECONDS", 0.1)
-    monkeypatch.setattr("connectors.kafka.reader.METADATA_SECONDS", 1.0)
 
 
 async def test_reads_what_is_there_and_what_comes(lab: Lab) -> None:
@@ -57,6 +50,11 @@ async def test_an_absent_topic_is_waited_for_and_not_made(lab: Lab) -> None:
         await intake.until_at(lab.part("later", 1), 1)
         assert source.trouble == ""
     assert intake.column(lab.part("later", 1), "value") == [b"b"]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_topic_that_is_subscribed_to_and_made_later_is_read(lab: Lab) -> None:
+    await reads_a_topic_that_is_made_later(lab)
 
 
 @pytest.mark.usefixtures("quick")
