@@ -68,6 +68,11 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def printable_lines(text: str, indent: str = "") -> str:
+    """Its lines, each printable, all but the first behind an indent: an error may be a traceback."""
+    return f"\n{indent}".join(map(printable, text.expandtabs().splitlines()))
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Collection[str] = ()) -> Text:
     """A plain table; `right`: the columns of numbers. None is shown as nothing. (A `Table` of a thousand rows takes rich a second.)"""
     cells = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
@@ -87,7 +92,7 @@ def facts(pairs: Mapping[str, object]) -> Table:
     made.add_column(overflow="fold")
     for name, value in pairs.items():
         if value is not None and value != "":
-            made.add_row(name, Text(printable(str(value))))
+            made.add_row(name, Text(printable_lines(str(value))))
     return made
 
 

@@ -51,6 +51,9 @@ def check(
     judged = [*opened.checked.diagnostics, *(_online(call, opened) if online else ())]
     found = [d for d in judged if not wanted or _below(d.file, wanted)]
     call.answer(as_lsp(found, opened.files), lambda: _lines(found))
+    for path in wanted:
+        if path in opened.files and path not in opened.checked.scripts and path not in opened.checked.refused:
+            call.note(f"{path} is no script: it does not begin with a header (the line `-- pipeline` or `# pipeline`, or another annotation)")
     counts = {severity: sum(d.severity == severity for d in found) for severity in COLORS}
     scripts = len(opened.checked.scripts) + len(opened.checked.refused)
     call.note(f"{counted(scripts, 'script')}: " + ", ".join(counted(n, severity) for severity, n in counts.items()))

@@ -12,7 +12,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from reactor.cli.answers import printable, seen_at, table
+from reactor.cli.answers import printable, printable_lines, seen_at, table
 from reactor.cli.call import Call, example, verb, verbs
 from reactor.cli.database import at_hand, looked_at
 from reactor.cli.positions import gaps_of, position_lines
@@ -130,7 +130,8 @@ def _shown(about: Mapping[str, object], reasons: Sequence[Reason], decisions: Se
     head = " ".join(dict.fromkeys(str(value) for name, value in about.items() if value is not None and name != "kind"))
     parts: list[RenderableType] = [Text(printable(head), style="bold")]
     for reason in reasons:
-        parts.append(Text.assemble((reason.word, "bold"), printable(f"  {reason.about}: {reason.sentence}" if reason.about else f"  {reason.sentence}")))
+        said = printable_lines(f"{reason.about}: {reason.sentence}" if reason.about else reason.sentence, "    ")
+        parts.append(Text.assemble((reason.word, "bold"), f"  {said}"))
         parts += [Text(printable(f"    {reason.next_step}"), style="dim")] if reason.next_step else []
     return Group(*parts, "", shown_decisions(decisions)) if decisions else Group(*parts)
 

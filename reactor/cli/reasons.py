@@ -10,7 +10,7 @@ from reactor.cli.answers import counted, seen_at
 from reactor.cli.positions import PositionLine
 from reactor.cli.subject import Subject
 from reactor.domain.decisions import meaning_of
-from reactor.domain.spans import UNROUTED
+from reactor.domain.spans import UNROUTED, WHOLE
 from reactor.state.decisions import DecisionRecord, WaitingSlice
 from reactor.state.listing import Gap, MaterializedPartition, RunRecord, RunSummary
 from reactor.state.pauses import PauseRecord
@@ -126,7 +126,8 @@ def _of_slices(facts: Facts) -> Iterator[Reason]:
 
 def _blocked(facts: Facts, partition: str) -> Reason:
     error = next((s.error for s in facts.slices if s.partition == partition and s.error), None)
-    error = error or next((run.error for run in facts.runs if run.state == "failed" and run.error), "the reason is no longer kept")
+    failed = (run.error for run in facts.runs if run.state == "failed" and run.error and run.partition in {partition, WHOLE})
+    error = error or next(failed, "the reason is no longer kept")
     again = "It is tried again every 5 minutes" if facts.subject.script and facts.subject.script.body.reads_batch else "It is tried again with the next event"
     return Reason("blocked", whole(partition), f"Its run failed, and nothing overtakes it: {error}",
                   f"{again}, and at once when the script has changed: mend it, and let `reactor serve` read it again.")

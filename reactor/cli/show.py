@@ -22,7 +22,7 @@ from reactor.domain.annotations import read_header
 from reactor.domain.assets import LakeTable
 from reactor.domain.scripts import Script, ScriptPath
 from reactor.domain.spans import Consumer
-from reactor.errors import Outage, ReactorError, StateForbids
+from reactor.errors import Outage, ReactorError, StateForbids, headline_of
 from reactor.project import Opened, names_of
 from reactor.state import PostgresState
 from reactor.state.decisions import WaitingSlice
@@ -218,5 +218,5 @@ def held(waiting: WaitingSlice) -> str:
 def _shown_partitions(partitions: Sequence[MaterializedPartition]) -> RenderableType:
     return table(
         ["slice", "status", "snapshot", "inserted", "deleted", "updated", "error"],
-        ((p.partition or "(whole table)", p.status, p.snapshot_id, p.rows_inserted, p.rows_deleted, seen_at(p.updated_at), p.error) for p in partitions),
+        ((p.partition or "(whole table)", p.status, p.snapshot_id, p.rows_inserted, p.rows_deleted, seen_at(p.updated_at), headline_of(p.error or "")) for p in partitions),
         right={"snapshot", "inserted", "deleted"})

@@ -29,6 +29,14 @@ def test_nothing_wrong_says_nothing(reactor: Reactor, offline: Offline) -> None:
     assert files_below(folder) == before
 
 
+def test_a_file_that_is_named_and_is_no_script_is_said(reactor: Reactor, offline: Offline) -> None:
+    folder = offline({"a.sql": NUMBERS, "lib/helper.py": "def help(): ...\n"})
+    said = reactor("check", folder / "lib/helper.py", "--project", folder)
+    assert said.exit_code == 0
+    assert "lib/helper.py is no script: it does not begin with a header" in said.err
+    assert "no script" not in reactor("check", folder / "lib", folder / "a.sql", "--project", folder).err
+
+
 def test_an_error_is_said_as_editors_jump_to_it(reactor: Reactor, offline: Offline) -> None:
     said = reactor("check", "--project", offline({"raw/a.sql": REFUSED}))
     assert said.exit_code == 2

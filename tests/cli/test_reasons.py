@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from reactor.cli.answers import printable_lines
 from reactor.cli.positions import PositionLine
 from reactor.cli.reasons import Facts, Reason, of_decision, of_script, of_subject
 from reactor.cli.subject import subject_of
@@ -109,6 +110,10 @@ def test_what_it_waits_for(facts: Facts, slice_: WaitingSlice, word: str, part: 
     assert part in words(replace(facts, waiting=[slice_]))[word].sentence
 
 
+def test_an_error_of_many_lines_keeps_them_and_moves_no_cursor() -> None:
+    assert printable_lines("Traceback:\n\tx = 1\r\n\x1b[31mE: 1", "  ") == "Traceback:\n          x = 1\n  \\x1b[31mE: 1"
+
+
 def test_a_run_under_way_is_no_wait(facts: Facts) -> None:
     found = words(replace(facts, waiting=[waiting(run_id=RUN)], runs=[run("running")], last=run("running")))
     assert found.keys() == {"running", "run_running"}
@@ -124,6 +129,8 @@ def test_a_blocked_slice_is_said_with_its_error_and_not_as_waiting(facts: Facts)
     assert found["due"].about == "records without a slice"
     assert "no reason" not in words(replace(asked, partition="2026-06-20", waiting=[])), "another slice is not blocked"
     assert "the run's" in words(replace(asked, slices=[], runs=[run("failed", error="the run's")]))["blocked"].sentence
+    others = [run("failed", error="another's", partition="2026-06-18"), run("failed", error="its own", partition="2026-06-19")]
+    assert "its own" in words(replace(asked, slices=[], runs=others))["blocked"].sentence
 
 
 def test_what_keeps_it_from_running_comes_first(facts: Facts) -> None:
