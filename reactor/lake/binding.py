@@ -50,6 +50,18 @@ def bound(settings: InstanceSettings, scripts: Collection[Script], made: Collect
         instance.retire()
 
 
+def absent(settings: InstanceSettings, assets: Collection[str]) -> frozenset[str]:
+    """Which of these tables are in no lake. Blocking. Raises as `bound`."""
+    if not assets:
+        return frozenset()
+    instance = Instance(replace(settings, read_only=True))
+    try:
+        with instance.lent("looking for tables") as cursor:
+            return frozenset(uri for uri in assets if look(cursor, LakeTable.parse(uri)) is None)
+    finally:
+        instance.retire()
+
+
 def _missing(instance: Instance, script: Script, made: Collection[str]) -> str | None:
     others = [uri for uri in script.body.reads if uri in made and uri != script.consumer]
     with instance.lent("looking at the tables") as cursor:

@@ -30,7 +30,7 @@ def found(reactor: Reactor, folder: Path, files: Mapping[str, str], exit_code: i
         (folder / path).write_text(text)
     said = reactor("check", "--online", "--json")
     assert said.exit_code == exit_code
-    return {d["file"]: d for d in said.data if d["code"] in {"does-not-bind", "not-made-yet", "no-topic"}}
+    return {d["file"]: d for d in said.data if d["code"] in {"does-not-bind", "not-made-yet", "no-topic", "no-table"}}
 
 
 def test_what_fits_says_nothing(reactor: Reactor, folder: Path) -> None:
@@ -51,6 +51,15 @@ def test_what_would_block_a_run_is_an_error_with_the_same_words(reactor: Reactor
     assert str(run.data["error"]).split("LINE")[0].split(":")[0] in said["wrong.sql"]["message"]
     assert reactor("check", "--json").data == [], "offline nobody knows"
     assert reactor("check", "--online", "numbers.sql").exit_code == 0
+
+
+def test_tables_that_fire_a_script_are_looked_for(reactor: Reactor, folder: Path) -> None:
+    fired = "# pipeline\n# on ducklake://main/{table}\ndef main(trigger, partition): ...\n"
+    said = found(reactor, folder, {"good.py": fired.format(table="numbers"), "wrong.py": fired.format(table="numbrs"), "later.sql": LATER, "daily.sql": DAILY}, 0)
+    assert (said["wrong.py"]["severity"], said["wrong.py"]["range"]["start"]["line"]) == ("warning", 1)
+    assert said["wrong.py"]["message"] == (
+        "no script makes ducklake://main/numbrs, and there is no such table: nothing fires wrong.py by it; did you mean `ducklake://main/numbers`?")
+    assert said.keys() == {"wrong.py", "later.sql"}
 
 
 def test_topics_are_looked_for(reactor: Reactor, folder: Path, embedded_broker: str) -> None:
