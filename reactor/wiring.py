@@ -32,7 +32,7 @@ from reactor.core.engine import Engine
 from reactor.core.lanes import Limits
 from reactor.core.reading import Producers
 from reactor.domain.assets import LakeTable
-from reactor.domain.scripts import BatchColumn, Script
+from reactor.domain.scripts import BatchColumn, JsonPath, Script
 from reactor.domain.spans import Consumer, SourcePartition, inbox_of, outbox_of
 from reactor.embedded import running
 from reactor.errors import Outage, StateForbids, UsageError
@@ -275,13 +275,13 @@ class Feeders:
     def __init__(self, parts: Parts, loop: Loop, graphs: Graphs, *, streams: bool) -> None:
         self._parts, self._loop, self._graphs, self._streams = parts, loop, graphs, streams
         self._scripts: dict[Consumer, Script] = {}
-        self._columns: Mapping[str, Sequence[BatchColumn]] = {}
+        self._columns: Mapping[tuple[str, JsonPath], Sequence[BatchColumn]] = {}
         self._starts = PositionStarts(parts.state, self._scripts, {name: k.auto_offset_reset for name, k in parts.project.settings.kafka.items()})
 
     def graph(self, scripts: Sequence[Script], producers: Producers) -> Graph:
         """These scripts with their readers. Raises `Outage` like `kafka_connection`."""
         self._scripts |= {Consumer(s.consumer): s for s in scripts}
-        self._columns = columns_by_source(scripts)
+        self._columns = columns_by_path(scripts)
         feedings: dict[tuple[str, str], Feeding] = {}
         for tag in {s.header.tag or "" for s in scripts}:
             fired = self._streams and any(e.kind == "asset" for s in scripts if (s.header.tag or "") == tag for e in s.edges)
@@ -310,8 +310,8 @@ class Feeders:
         p = self._parts
         return SourceIntake(tag, self._loop, p.state, ArrowSplitter(self._columns_of), p.clock, self._starts, self._table_uuid, p.telemetry, ephemeral)
 
-    def _columns_of(self, source: str) -> Sequence[BatchColumn]:
-        return self._columns.get(source, ())
+    def _columns_of(self, source: str, path: JsonPath) -> Sequence[BatchColumn]:
+        return self._columns.get((source, path), ())
 
     def _table_uuid(self, consumer: Consumer) -> UUID | None:
         return self._parts.lake.ensure_table(self._scripts[consumer])
@@ -336,16 +336,16 @@ def _topics(scripts: Sequence[Script]) -> Mapping[tuple[str, str], set[str]]:
     return topics
 
 
-def columns_by_source(scripts: Sequence[Script]) -> Mapping[str, Sequence[BatchColumn]]:
-    """By source the columns that are declared by scripts whose slices are found in its payloads, too, and that may be kept."""
-    columns: defaultdict[str, dict[BatchColumn, None]] = defaultdict(dict)
+def columns_by_path(scripts: Sequence[Script]) -> Mapping[tuple[str, JsonPath], Sequence[BatchColumn]]:
+    """By source and path the columns that are declared by scripts whose slices are found there in its payloads, and that may be kept."""
+    columns: defaultdict[tuple[str, JsonPath], dict[BatchColumn, None]] = defaultdict(dict)
     for script in scripts:
-        partitioning = script.header.partitioned
-        batch, by_payload = script.header.batch or (), partitioning and (partitioning.key is not None or isinstance(partitioning.event_time, tuple))
-        if by_payload and keepable(batch):
+        partitioning, batch = script.header.partitioned, script.header.batch or ()
+        path = partitioning and (partitioning.key or partitioning.event_time)
+        if isinstance(path, tuple) and keepable(batch):
             for edge in script.streams:
-                columns[edge.uri] |= dict.fromkeys(batch)
-    return {source: tuple(declared) for source, declared in columns.items()}
+                columns[edge.uri, path] |= dict.fromkeys(batch)
+    return {place: tuple(declared) for place, declared in columns.items()}
 
 
 def _queues(parts: Parts, tag: str, *, outbox: bool) -> Sequence[QueueSource]:

@@ -8,7 +8,7 @@ small pieces, of which a span may have thousands, share a copy.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -38,10 +38,11 @@ Placed = Sequence[tuple[str, Numbers]]
 class ArrowSplitter:
     """Implements `ports.Splitter`. It keeps nothing, so any number of threads may use one.
 
-    `columns_of`: a source's payloads as its scripts declare them; they are read here if that is worth it (`decoding.kept`).
+    `columns_of`: (source, path) → what is declared of its payloads by scripts whose slices are found at that path; it is read here, too, if that is
+    worth it (`decoding.kept`).
     """
 
-    def __init__(self, columns_of: Callable[[str], Sequence[BatchColumn]] = lambda _: ()) -> None:
+    def __init__(self, columns_of: Callable[[str, JsonPath], Sequence[BatchColumn]] = lambda _source, _path: ()) -> None:
         self._columns_of = columns_of
 
     def split(self, raw: RawSpan, routings: Collection[Routing], arrived_at: float) -> Span:
@@ -50,8 +51,7 @@ class ArrowSplitter:
         A record without a slice goes to `UNROUTED` with its reason. Only where the default chain finds neither header nor timestamp, the
         event time is `arrived_at`: a source whose records may lack a timestamp has to store when they came.
         """
-        columns = worth_keeping(self._columns_of(raw.source_partition.source), raw.records["value"])
-        reading = _Reading(raw.records.combine_chunks(), arrived_at, columns)
+        reading = _Reading(raw.records.combine_chunks(), arrived_at, partial(self._columns_of, raw.source_partition.source))
         pieces = {routing.fingerprint: reading.pieces(routing.partitioning) for routing in routings}
         return Span(raw.source_partition, raw.lo, raw.hi, arrived_at, raw.size_bytes, pieces)
 
@@ -59,8 +59,8 @@ class ArrowSplitter:
 class _Reading:
     """One span, and what was read from it for a routing that another one may need too."""
 
-    def __init__(self, records: pa.Table, arrived_at: float, columns: Sequence[BatchColumn]) -> None:
-        self._records, self._arrived_at, self._columns = records, arrived_at, columns
+    def __init__(self, records: pa.Table, arrived_at: float, columns_at: Callable[[JsonPath], Sequence[BatchColumn]]) -> None:
+        self._records, self._arrived_at, self._columns_at = records, arrived_at, columns_at
         self._times: dict[JsonPath | HeaderField | None, EventTimes] = {}
         self._keys: dict[JsonPath, PartitionKeys] = {}
 
@@ -77,7 +77,7 @@ class _Reading:
 
     def _by_key(self, path: JsonPath) -> tuple[Placed, pa.Array]:
         if path not in self._keys:
-            self._keys[path] = read_partition_keys(self._records, path, self._columns)
+            self._keys[path] = read_partition_keys(self._records, path, self._columns(path))
         read = self._keys[path]
         taken = pc.equal(read.keys, UNROUTED).fill_null(False)
         return list(_grouped(read.keys.fill_null(UNROUTED))), pc.if_else(taken, "bad_partition_key", read.reasons)
@@ -95,9 +95,12 @@ class _Reading:
 
     def _event_times(self, source: JsonPath | HeaderField | None) -> EventTimes:
         if source not in self._times:
-            read = read_event_times(self._records, source, self._columns)
+            read = read_event_times(self._records, source, self._columns(source) if isinstance(source, tuple) else ())
             self._times[source] = read if source is not None else self._or_arrival(read)
         return self._times[source]
+
+    def _columns(self, path: JsonPath) -> Sequence[BatchColumn]:
+        return worth_keeping(self._columns_at(path), self._records["value"])
 
     def _or_arrival(self, read: EventTimes) -> EventTimes:
         absent = pc.equal(read.reasons, "no_event_time").fill_null(False)

@@ -15,7 +15,7 @@ from reactor.lake.decoding.kept import FAULTS, PREFIX, ROWS_MIN, without_rare
 from reactor.lake.rows import Rows
 from reactor.lake.split import ArrowSplitter
 from reactor.ports import RawSpan
-from reactor.wiring import columns_by_source
+from reactor.wiring import columns_by_path
 from tests.lake.driving import Bench, managed, orders, raw_span
 
 DAILY = Partitioning("daily", event_time=("ts",))
@@ -30,7 +30,7 @@ def record(number: int, name: str = "somebody with a long name", number_type: Ca
 def kept_columns(raw: RawSpan, columns: Sequence[BatchColumn], partitioning: Partitioning = DAILY) -> set[str]:
     """The names of the columns beside those of a span, of all pieces of its slices."""
     script = managed("SELECT * FROM batch", "append", batch=COLUMNS, partitioned=partitioning)
-    (order,) = orders(script, raw, splitter=ArrowSplitter(lambda source: columns if source == raw.source_partition.source else ()))
+    (order,) = orders(script, raw, splitter=ArrowSplitter(lambda source, _: columns if source == raw.source_partition.source else ()))
     pieces = [cast("Rows", rows) for s in order.slices for *_, rows in s.parts]
     return {name for piece in pieces for name in piece.records.column_names} - set(raw.records.column_names)
 
@@ -63,7 +63,7 @@ def test_a_run_scans_only_what_was_not(bench: Bench, known: Sequence[BatchColumn
     large = raw_span([*bad[:2], *(record(number) for number in range(3 * ROWS_MIN)), *bad])
     small = raw_span([record(number) for number in range(5)], lo=large.hi)
     script = managed("SELECT * FROM batch", "append", batch=COLUMNS, partitioned=DAILY)
-    (order,) = orders(script, large, small, splitter=ArrowSplitter(lambda _: known))
+    (order,) = orders(script, large, small, splitter=ArrowSplitter(lambda *_: known))
     assert bench.finish(bench.lake.stage(order)).outcomes == {
         "committed": 3 * ROWS_MIN + 5, "filtered": 0, "quarantined": 5, "tombstone": 1, "skewed": 0, "duplicate": 0,
     }  # fmt: skip
@@ -80,7 +80,7 @@ def test_a_piece_that_is_thinner_than_its_span_goes_without() -> None:
     thin = b'{"id":1,"ts":"2026-03-02"}'
     raw = raw_span([thin, b"not JSON", *(record(3 * number, "long" * 20) for number in range(ROWS_MIN))])
     routing = Routing(DAILY)
-    pieces = ArrowSplitter(lambda _: DECLARED).split(raw, [routing], 0.0).pieces[routing.fingerprint]
+    pieces = ArrowSplitter(lambda *_: DECLARED).split(raw, [routing], 0.0).pieces[routing.fingerprint]
     assert {identity: any(name.startswith(PREFIX) for name in cast("Rows", piece.payload).records.column_names) for identity, piece in pieces.items()} == {
         "2026-03-01": True, "2026-03-02": False, UNROUTED: False,
     }  # fmt: skip
@@ -97,7 +97,7 @@ def test_what_few_records_of_a_run_have_is_dropped(many: bool) -> None:
     assert [table.column_names[1:] for table in without_rare([kept, others])] == [[PREFIX + "[]", FAULTS + "[]"] if many else [], []]
 
 
-def test_a_source_s_columns_are_those_that_its_sliced_scripts_declare() -> None:
+def test_a_path_s_columns_are_those_that_scripts_sliced_by_it_declare() -> None:
     def reading(topic: str, columns: Sequence[str] | None, partitioning: Partitioning | None) -> Script:
         batch = None if columns is None else tuple(BatchColumn(name, "VARCHAR") for name in columns)
         header = Header(partitioned=partitioning, batch=batch)
@@ -110,7 +110,9 @@ def test_a_source_s_columns_are_those_that_its_sliced_scripts_declare() -> None:
     ]  # fmt: skip
     nested = reading("a", None, DAILY)
     scripts.append(replace(nested, header=replace(nested.header, batch=(BatchColumn("s", "STRUCT(x BIGINT)[]"), BatchColumn("with others", "BIGINT")))))
-    assert columns_by_source(scripts) == {"kafka://main/a": tuple(BatchColumn(name, "VARCHAR") for name in "xyz")}
+    scripts.append(reading("a", ["z"], Partitioning("hourly", event_time=("ts",))))
+    assert columns_by_path(scripts) == {
+        ("kafka://main/a", ("ts",)): tuple(BatchColumn(name, "VARCHAR") for name in "xyz"), ("kafka://main/a", ("k",)): tuple(BatchColumn(name, "VARCHAR") for name in "yz")}
 
 
 def test_columns_of_another_declaration_do_not_mix(bench: Bench) -> None:
@@ -119,7 +121,7 @@ def test_columns_of_another_declaration_do_not_mix(bench: Bench) -> None:
     second = raw_span([record(number) for number in range(ROWS_MIN)], lo=first.hi)
     script = managed("SELECT * FROM batch", "append", batch=COLUMNS, partitioned=DAILY)
     declared = iter([DECLARED, (DECLARED[1], DECLARED[0], DECLARED[2])])
-    (order,) = orders(script, first, second, splitter=ArrowSplitter(lambda _: next(declared)))
+    (order,) = orders(script, first, second, splitter=ArrowSplitter(lambda *_: next(declared)))
     bench.finish(bench.lake.stage(order))
     assert bench.rows("SELECT count(*), count(DISTINCT id), count(DISTINCT name) FROM main.t") == [(2 * ROWS_MIN, ROWS_MIN, 1)]
 
@@ -129,7 +131,7 @@ def test_what_was_refused_stays_so_beside_records_of_which_nothing_was(bench: Be
     fine = raw_span([record(number) for number in range(ROWS_MIN)])
     faulty = raw_span([record(number, number_type=int if number % 100 else lambda _: "x") for number in range(ROWS_MIN)], lo=fine.hi)
     script = managed("SELECT * FROM batch", "append", batch=COLUMNS, partitioned=DAILY)
-    (order,) = orders(script, fine, faulty, splitter=ArrowSplitter(lambda _: DECLARED))
+    (order,) = orders(script, fine, faulty, splitter=ArrowSplitter(lambda *_: DECLARED))
     assert bench.finish(bench.lake.stage(order)).outcomes["quarantined"] == ROWS_MIN // 100
     assert bench.rows("SELECT count(*), count(id) FROM main.t") == [(2 * ROWS_MIN - ROWS_MIN // 100, 2 * ROWS_MIN - ROWS_MIN // 100)]
     assert bench.rows('SELECT reason, "column", count(*) FROM main._reactor_quarantine GROUP BY ALL') == [("wrong_type", "id", ROWS_MIN // 100)]
@@ -147,6 +149,14 @@ def test_what_is_nested_is_right_in_small_slices_and_beside_metadata(bench: Benc
     second = raw_span([nested(number) for number in range(ROWS_MIN, ROWS_MIN + 50)], lo=first.hi)
     script = managed("SELECT *, _offset AS o FROM batch", "append", batch=NESTED, partitioned=DAILY)
     declared = tuple(BatchColumn(name, type_) for name, type_ in NESTED)
-    (order,) = orders(script, first, second, splitter=ArrowSplitter(lambda _: declared))
+    (order,) = orders(script, first, second, splitter=ArrowSplitter(lambda *_: declared))
     bench.finish(bench.lake.stage(order))
     assert bench.rows("SELECT count(*), count(*) FILTER (id = s.b.c AND id = o) FROM main.t") == [(ROWS_MIN + 50, ROWS_MIN + 50)]
+
+
+def test_each_routing_brings_what_its_own_scripts_declare() -> None:
+    raw = raw_span([record(number) for number in range(ROWS_MIN)])
+    routings = [Routing(DAILY), Routing(Partitioning("dynamic", key=("name",))), Routing(Partitioning("daily", event_time=HeaderField("at")))]
+    span = ArrowSplitter(lambda _, path: DECLARED[:2] if path == ("name",) else DECLARED).split(raw, routings, 0.0)
+    names = [{name for piece in span.pieces[r.fingerprint].values() for name in cast("Rows", piece.payload).records.column_names if name.startswith(PREFIX)} for r in routings]
+    assert names == [{PREFIX + json.dumps(COLUMNS)}, {PREFIX + json.dumps(COLUMNS[:2])}, set()]
