@@ -48,19 +48,18 @@ class Decoded:
 
 
 def decode(
-    cursor: duckdb.DuckDBPyConnection, raw: pa.Table | str, columns: Sequence[BatchColumn] | None, keep: Sequence[str], into: str, rejects: str,
+    cursor: duckdb.DuckDBPyConnection, raw: pa.Table, columns: Sequence[BatchColumn] | None, keep: Sequence[str], into: str, rejects: str,
 ) -> Decoded:
     """Decode records into a new TEMP view and, if some are rejected, a new TEMP table; each is in exactly one of them.
 
-    `raw`, a table or the name of a relation that the cursor sees, has `_row` BIGINT (unique), `value` BLOB and the columns to `keep`.
+    `raw` has `_row` BIGINT (unique), `value` BLOB and the columns to `keep`.
     `into`, a view of memory that is held until `forget`: the declared ones with their types, then those; with `columns` None the payload itself,
     `value` JSON: any JSON text, as it came (without a BOM). `rejects`: `_row` BIGINT, `reason` VARCHAR (conventions 11), `column` VARCHAR
     (the declared column at fault, or NULL); a NULL `value` is rejected as `tombstone`. A cursor has one such view at a time. Raises ValueError
     for a type that `decodable` refuses, and `duckdb.Error`.
     """
     plan = _Plan.of(columns, keep)
-    table = raw if isinstance(raw, pa.Table) else cursor.table(raw).to_arrow_table()
-    found = _in_threads(cursor, table, plan)
+    found = _in_threads(cursor, raw, plan)
     reasons = found["reason"].to_numpy()
     fine = reasons == why.FINE
     rejected, beyond = len(fine) - int(np.count_nonzero(fine)), False
@@ -69,7 +68,7 @@ def decode(
         cursor.execute(f"CREATE TEMP VIEW {identifier(into)} AS {plan.rows(all_fine=not rejected)}")
         if plan.bounded:
             (accepted,) = first_row(cursor, f"SELECT count(*) FROM temp.{identifier(into)}") or (0,)
-            rejected = table.num_rows - accepted
+            rejected = raw.num_rows - accepted
             beyond = rejected > int(np.count_nonzero(~np.isin(reasons, (why.FINE, why.OUT_OF_RANGE))))
         if rejected:
             with nullcontext() if beyond else shown(cursor, _BAD, _taken(found, ~fine)):  # DuckDB would read all of them to find a few

@@ -26,18 +26,10 @@ def test_types_and_order_are_as_declared_before_what_is_kept() -> None:
         assert [(name, type_) for name, type_, *_ in own.execute("DESCRIBE bad").fetchall()] == [("_row", "BIGINT"), ("reason", "VARCHAR"), ("column", "VARCHAR")]
 
 
-@pytest.mark.parametrize("named", ["an Arrow table", "registered", "a temp table"])
-def test_records_come_as_a_table_or_by_name(named: str) -> None:
+def test_names_of_tables_may_be_anything_and_nothing_else_is_left() -> None:
     with cursor() as own:
-        raw: pa.Table | str = records([b'{"a":1}', b"no"])
-        if named != "an Arrow table":
-            own.register("given", raw)
-            raw = "given"
-        if named == "a temp table":
-            own.execute("CREATE TEMP TABLE copied AS FROM given")
-            raw = "copied"
         before = tables(own)
-        decode(own, raw, columns_of("a BIGINT"), ["_row"], 'the "good"', "bad; ones")
+        decode(own, records([b'{"a":1}', b"no"]), columns_of("a BIGINT"), ["_row"], 'the "good"', "bad; ones")
         assert own.execute('FROM temp."the ""good"""').fetchall() == [(1, 0)]
         assert own.execute('FROM temp."bad; ones"').fetchall() == [(1, "not_json", None)]
         forget(own, 'the "good"')
