@@ -1,6 +1,6 @@
 """Carries runs out, and answers the engine with what became of them (commit.md 3, 5, 6, 9).
 
-    StartRun ─▶ lease of the lane ─▶ tokens ─▶ prepare (stage the SELECT) ─▶ run row ─▶ commit (`committing`, `programs`) ─▶ Outcome
+    StartRun ─▶ lease of the lane ─▶ tokens ─▶ prepare (stage the SELECT) ─▶ run row (before, if that takes long) ─▶ commit (`committing`, `programs`) ─▶ Outcome
     WriteAgain ─▶ wait ─▶ tokens ─▶ run row ─▶ commit of what is prepared, with new claims
 
 A run that is refused is never an error: the outcome carries what is stored now, and the engine decides. The script's own failure is
@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 AGAIN_MIN_SECONDS, AGAIN_MAX_SECONDS = 0.05, 5.0
 LEASE_SECONDS, RENEW_SECONDS = 15.0, 5.0
+SHOWN_AFTER_SECONDS = 1.0
+"""A run whose SELECT is evaluated for so long is shown as running from then on; any other from when it writes, in one statement less."""
 LOADERS_MAX = 4
 """Managed runs between staging and COMMIT: each may need 100 to 150 MB."""
 PROGRAMS_MAX = 8
@@ -137,17 +139,13 @@ class Executor:
             await self._on_restored()
             return Refused(start.ticket, {})
         run = await self._run(start, claims, tokens)
-        try:
-            _admit(start, tokens)
-            await work.prepare(tokens)
-        except (RunFailed, RunBlocked) as error:
-            return await self._failed(start, run, error, recorded=False)
-        except (Outage, Conflict) as error:
-            logger.warning("%s waits: %s", start.consumer, error.headline, extra={"event": "run_deferred", "asset": start.consumer})
-            return Deferred(start.ticket)
+        ended, shown = await self._prepare(start, work, run, tokens)
+        if ended is not None:
+            return ended
         run = work.describe(run)
         await until_it_answers(partial(self._state.insert_run, run))
-        logger.info("%s started", start.consumer, extra={"event": "run_started", **told(run)})
+        if not shown:
+            logger.info("%s started", start.consumer, extra={"event": "run_started", **told(run)})
         try:
             done = await work.commit(run)
         except (RunFailed, RunBlocked) as error:
@@ -160,7 +158,38 @@ class Executor:
             return Committed(start.ticket, Token(run.run_id))
         return Refused(start.ticket, await until_it_answers(partial(self._state.load, [c.key for c in claims])))
 
+    async def _prepare(self, start: StartRun, work: Work, run: NewRun, tokens: PartitionTokens) -> tuple[Outcome | None, bool]:
+        """(how it ended if it did, whether its run row is there). What takes long has its row at once: who looks should see it run."""
+        prepared, failure = asyncio.Event(), None
+        showing = asyncio.ensure_future(self._show_unless(prepared, run))
+        try:
+            _admit(start, tokens)
+            await work.prepare(tokens)
+        except (RunFailed, RunBlocked, Outage, Conflict) as error:
+            failure = error
+        finally:
+            prepared.set()
+        shown = await showing
+        if isinstance(failure, RunFailed | RunBlocked):
+            return await self._failed(start, run, failure, recorded=shown), shown
+        if failure is None:
+            return None, shown
+        if shown:
+            await until_it_answers(partial(self._state.abort, run.run_id))
+        logger.warning("%s waits: %s", start.consumer, failure.headline, extra={"event": "run_deferred", "asset": start.consumer})
+        return Deferred(start.ticket), shown
+
     # -- the run row
+
+    async def _show_unless(self, prepared: asyncio.Event, run: NewRun) -> bool:
+        """Make the row, unless the run is prepared before."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SHOWN_AFTER_SECONDS):
+                await prepared.wait()
+                return False
+        await until_it_answers(partial(self._state.insert_run, run))
+        logger.info("%s started", run.consumer, extra={"event": "run_started", **told(run)})
+        return True
 
     async def _note_timings(self, run: NewRun, timings: Mapping[str, float]) -> None:
         with suppress(ReactorError):  # they are for whoever looks; nothing waits for them

@@ -80,12 +80,13 @@ select a.asset, u.snapshot_id, u.partition from unnest($2::text[]) with ordinali
 
 -- name: insert_run
 with inserted as (
-  insert into reactor.run (id, workspace, script, script_version, consumer, asset, lake, strategy, partition, reason, attempt, root_run_id, actor, cascade,
+  insert into reactor.run as u (id, workspace, script, script_version, consumer, asset, lake, strategy, partition, reason, attempt, root_run_id, actor, cascade,
       trigger, claims, drift, timings, compiled_sql, state, replica, fired_at)
   select id, workspace, script, script_version, consumer, asset, lake, strategy, partition, reason, attempt, root_run_id, actor, cascade,
       trigger, claims, drift, timings, compiled_sql, 'running', replica, fired_at
     from jsonb_populate_record(null::reactor.run, $1)
-  on conflict (id) do nothing)                   -- its answer was lost, and it is inserted again
+  on conflict (id) do update                     -- its answer was lost, or it was shown while it was prepared, and more is known of it now
+    set claims = excluded.claims, drift = excluded.drift, timings = excluded.timings, compiled_sql = excluded.compiled_sql where u.state = 'running')
 select reactor.decide($2, $3)
 
 -- name: decide

@@ -119,7 +119,10 @@ class MemoryState:
             self._insert(tables, run)
 
     def _insert(self, tables: Tables, run: NewRun) -> None:
-        tables.runs.setdefault(run.run_id, RunRow(run, self.replica, dict(run.timings)))
+        if (there := tables.runs.get(run.run_id)) is None:
+            tables.runs[run.run_id] = RunRow(run, self.replica, dict(run.timings))
+        elif there.state == "running":
+            tables.runs[run.run_id] = replace(there, run=run, timings=dict(run.timings))
         self._decide(tables, run.decisions)
 
     async def complete(self, run_id: RunId, counts: Sequence[PartitionCounts]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -37,6 +38,21 @@ async def test_position_partition_schema_run_and_event_move_together(case: Case)
     (update,) = await case.state.read_outbox(case.since, 10)
     assert (update.asset, update.partition, update.snapshot_id, update.run_id, update.rows) == (case.asset, "a", snapshot, run.run_id, 4)
     assert (update.changed, update.schema_changed, update.script, update.chain, update.lake) == (True, True, "orders.sql", ("orders.sql",), "main")
+
+
+async def test_a_run_that_was_inserted_before_is_what_it_is_said_to_be_now_while_it_runs(case: Case) -> None:
+    """It was shown while it was prepared, or the answer was lost; what has ended stays as it is."""
+    (token,) = await case.starts()
+    run = case.appends([case.claim(token, 10)], "a")
+    await case.state.insert_run(replace(run, positions=[case.claim(token, 3)]))
+    await case.commits(run)
+    await case.state.insert_run(replace(run, positions=[case.claim(token, 99)]))
+    assert ((await case.stands()).floor, await case.how(run)) == (10, "completed")
+    gone = case.appends([case.claim(Token(run.run_id), 20)], "a")
+    await case.state.insert_run(gone)
+    await case.state.abort(gone.run_id)
+    await case.state.insert_run(gone)
+    assert ((await case.stands()).floor, await case.how(gone)) == (10, "ended")
 
 
 async def test_the_difference_of_the_fences_is_what_changes(case: Case) -> None:

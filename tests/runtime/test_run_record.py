@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from reactor.runtime import executor
 from reactor.testing import Record
 from tests.harness import Ground, Product, opened_product
 from tests.parts.waiting import until
@@ -51,6 +52,32 @@ async def test_a_select_that_takes_too_long_is_stopped_and_loses_nothing(product
     await product.start()
     await product.settle()
     assert await product.tool.rows("SELECT n, _wm_partition FROM t ORDER BY n") == [["0", "slow"], ["1", "quick"], ["2", "slow"], ["3", "quick"]]
+
+
+@pytest.mark.parametrize("way", ["completed", "failed", "away"])
+async def test_what_is_prepared_for_long_is_seen_to_run(way: str, product: Product, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "SHOWN_AFTER_SECONDS", 0.05)
+    product.put({"t.sql": TOO_LONG + (f"{SELECT} WHERE n / 0 > error('bad')" if way == "failed" else SELECT)})
+    replica = await product.start()
+    held = replica.gates.hold("stage", TABLE)
+    produce(product, (0, "a"))
+    await held.reached()
+
+    async def seen() -> bool:
+        return [run.state for run in await product.runs()] == ["running"]
+
+    await until(seen, "it is shown")
+    held.killed = way == "away"
+    held.release()
+
+    async def ended() -> bool:
+        return [run.state for run in await product.runs()][:1] == [{"away": "aborted"}.get(way, way)]
+
+    await until(ended, "it has ended as the same run")
+    if way != "failed":
+        await product.settle()
+        assert [run.state for run in await product.runs()] == [*(["aborted"] if way == "away" else []), "completed"]
+        assert await product.tool.rows("SELECT n FROM t") == [["0"]]
 
 
 async def test_what_is_kept_of_a_run(product: Product) -> None:
