@@ -190,12 +190,9 @@ class ScriptedLogs:
 def span(partition: SourcePartition, lo: int, hi: int, records: Iterable[Record]) -> RawSpan:
     """The records of `[lo, hi)` as a source hands them over."""
     rows = [
-        {"offset": r.offset, "timestamp": _present(r.timestamp_ms), "key": r.key, "value": r.value, "headers": [{"name": n, "value": v} for n, v in r.headers]}
+        {"offset": r.offset, "timestamp": None if (r.timestamp_ms or 0) < 0 else r.timestamp_ms, "key": r.key, "value": r.value,
+         "headers": [{"name": n, "value": v} for n, v in r.headers]}
         for r in records if lo <= r.offset < hi
     ]  # fmt: skip
     table = pa.Table.from_pylist(rows, RECORDS)
     return RawSpan(partition, lo, hi, table, table.nbytes)
-
-
-def _present(timestamp_ms: int | None) -> int | None:
-    return None if timestamp_ms is None or timestamp_ms < 0 else timestamp_ms

@@ -20,7 +20,8 @@ def environment() -> AbstractContextManager[Ground]:
 
 async def run_together(cases: Sequence[Case], setup: Case, on: Ground) -> Mapping[str, str | None]:
     """All in one product."""
-    return await in_one_product(cases, on, lambda managed, case: script(managed, case, setup), lambda managed, case: _judged(managed, case, dict(setup)))
+    facts = dict(setup)
+    return await in_one_product(cases, on, lambda managed, case: script(managed, case, setup), lambda managed, case: _judged(managed, case, facts))
 
 
 def script(managed: Managed, case: Case, setup: Case) -> str:
