@@ -37,7 +37,7 @@ PAUSE, CRASH, EOF = Sentinel.PAUSE, Sentinel.CRASH, Sentinel.EOF
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record. `value` None is a tombstone; `timestamp_ms` None: it has none."""
+    """One record. `value` None is a tombstone; `timestamp_ms` None or below zero, as Kafka writes it: it has none."""
 
     offset: int
     value: bytes | None
@@ -190,7 +190,8 @@ class ScriptedLogs:
 def span(partition: SourcePartition, lo: int, hi: int, records: Iterable[Record]) -> RawSpan:
     """The records of `[lo, hi)` as a source hands them over."""
     rows = [
-        {"offset": r.offset, "timestamp": r.timestamp_ms, "key": r.key, "value": r.value, "headers": [{"name": n, "value": v} for n, v in r.headers]}
+        {"offset": r.offset, "timestamp": None if (r.timestamp_ms or 0) < 0 else r.timestamp_ms, "key": r.key, "value": r.value,
+         "headers": [{"name": n, "value": v} for n, v in r.headers]}
         for r in records if lo <= r.offset < hi
     ]  # fmt: skip
     table = pa.Table.from_pylist(rows, RECORDS)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import cast
 
 from rich.console import Console
 from rich.progress import Progress
@@ -66,8 +65,15 @@ def run_kind(kind: Kind, pending: Sequence[Pending], runners: str, report: Repor
             ready.append(case)
             continue
         done()
-    if ready:
+    if not ready:
+        return
+    counted = report.passed + len(report.failed)
+    try:
         run_ready(importlib.import_module(module), kind.setup, ready, report, done)
+    except Exception as error:  # noqa: BLE001  (the other kinds still run)
+        told = report.passed + len(report.failed) - counted
+        for case in ready[told:] or [{"id": f"{kind.name}, afterwards"}]:
+            report.record(case, raised(error))
 
 
 def run_ready(module: ModuleType, setup: Case, cases: Sequence[Case], report: Report, done: Callable[[], None]) -> None:
@@ -96,11 +102,18 @@ def run_ready(module: ModuleType, setup: Case, cases: Sequence[Case], report: Re
 
 
 def run_together(module: ModuleType, loop: asyncio.Runner, cases: Sequence[Case], *arguments: object) -> Mapping[str, str | None]:
-    """What is wrong with each result by id, or None. What the runner itself raises is wrong with all of them."""
+    """What is wrong with each result by id, or None. Those that get no answer together are run in halves, in the end each alone."""
+    found: dict[str, str | None] = {}
     try:
-        return cast("Mapping[str, str | None]", loop.run(module.run_together(cases, *arguments)))
+        found |= loop.run(module.run_together(cases, *arguments))
     except Exception as error:  # noqa: BLE001  (no case has an answer then)
-        return {str(case["id"]): raised(error) for case in cases}
+        if len(cases) == 1:
+            return {str(cases[0]["id"]): raised(error)}
+    left = [case for case in cases if str(case["id"]) not in found]
+    half = -(-len(left) // 2)
+    for part in filter(None, (left[:half], left[half:])):
+        found |= run_together(module, loop, part, *arguments)
+    return found
 
 
 def run_case(module: ModuleType, loop: asyncio.Runner, *arguments: object) -> str | None:

@@ -1,12 +1,15 @@
 """Cases whose runs are asked for by hand, all of them in one product: each has a script, a target and a source table of its own."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from reactor.domain.scripts import ScriptPath
+from tests.cases import Case
 from tests.cases.comparing import unnamed
-from tests.harness import Product
+from tests.cases.together import while_it_lives
+from tests.harness import Ground, Product, opened_product
 from tests.harness.product import Run
 
 _TABLE = re.compile(r"\bmain([./])(src|t)(?=_current\b|\b)")
@@ -75,6 +78,17 @@ class Result:
             yield f"the run is {self.run.state}, wanted an error: {wanted}"
         elif missing := unnamed(wanted, self.error, words):
             yield f"error: got {self.error!r} wanted {wanted!r} (unnamed: {missing})"
+
+
+async def in_one_product(
+    cases: Sequence[Case], on: Ground, script: Callable[[Managed, Case], str], judged: Callable[[Managed, Mapping[str, Any]], Awaitable[str | None]],
+) -> Mapping[str, str | None]:
+    """What is wrong with each case by id, or None."""
+    async with opened_product(on) as product:
+        by_id = {str(case["id"]): (Managed(product, own_name(case)), dict(case)) for case in cases}
+        product.put({managed.path: script(managed, case) for managed, case in by_id.values()})
+        await product.start()
+        return await while_it_lives(product, by_id, lambda name: judged(*by_id[name]))
 
 
 def names_of(columns: Sequence[str]) -> list[str]:

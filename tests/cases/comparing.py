@@ -5,7 +5,11 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import product
 from typing import Any
+
+from reactor.domain.annotations import read_type
+from reactor.domain.diagnostics import Malformed
 
 Cells = Sequence[str | None]
 
@@ -37,16 +41,35 @@ def _json(text: str) -> object:
         return text
 
 
-def choices(expect: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What may be right: all that `expect` says, with each of its `one_of`."""
-    rest = {name: value for name, value in expect.items() if name != "one_of"}
-    return [{**rest, **one} for one in expect.get("one_of", [{}])]
+def choices(expect: Any) -> list[Any]:
+    """What may be right: all that `expect` says, with each of its `one_of`, which may stand for the value of a field too."""
+    if isinstance(expect, Mapping):
+        rest = {name: choices(value) for name, value in expect.items() if name != "one_of"}
+        whole: list[Any] = [dict(zip(rest, values, strict=True)) for values in product(*rest.values())]
+        if "one_of" not in expect:
+            return whole
+        ways = [choice for one in expect["one_of"] for choice in choices(one)]
+        return [{**one, **way} for one in whole for way in ways] if rest else ways
+    if isinstance(expect, Sequence) and not isinstance(expect, str):
+        return [list(values) for values in product(*map(choices, expect))]
+    return [expect]
 
 
 async def any_right(expect: Mapping[str, Any], differences: Callable[[Mapping[str, Any]], Awaitable[list[str]]]) -> str | None:
     """None if one of the choices has no difference, else what is wrong with each."""
-    answers = ["; ".join(await differences(choice)) for choice in choices(expect)]
-    return None if "" in answers else " or ".join(answers)
+    return nearest([await differences(choice) for choice in choices(expect)])
+
+
+def nearest(answers: Sequence[Sequence[str]]) -> str | None:
+    """None if one of the choices has no difference, else what is wrong with each."""
+    if not answers:
+        raise Unknown("one_of is empty")
+    return None if any(not answer for answer in answers) else " or ".join("; ".join(answer) for answer in answers)
+
+
+def is_right(name: str, got: Any, wanted: Any) -> bool:
+    """Whether a field is as wanted; `*_between` is a count from a to b."""
+    return between(got, wanted) if name.endswith("_between") else bool(got == wanted)
 
 
 def between(got: Any, wanted: Any) -> bool:
@@ -60,10 +83,24 @@ def between(got: Any, wanted: Any) -> bool:
 def unnamed(wanted: str, message: str, words: Iterable[str]) -> list[str]:
     """A message is given by sense: which things the wanted text names and the message does not.
 
-    Things are numbers, words in capitals (types, QUALIFY), options (`latest=`), and those of `words` (names and cells of the case).
+    Things are numbers, words in capitals (types, QUALIFY), options (`latest=`), and those of `words` (names and cells of the case). A type may
+    have any of its names.
     """
-    things = set(words) | set(re.findall(r"\b\d+\b|\b[A-Z][A-Z0-9_]+\b|\w+=", wanted))
-    return sorted(thing for thing in things if _holds(wanted, thing) and not _holds(message, thing))
+    wanted, message = _short(wanted), _short(message)
+    things = {_short(word) for word in words} | set(re.findall(r"\b\d+\b|\b[A-Z][A-Z0-9_]+\b|\w+=", wanted))
+    return sorted(thing for thing in things if _holds(wanted, thing) and not any(_holds(message, name) for name in (thing, _type(thing))))
+
+
+def _short(text: str) -> str:
+    return re.sub(r"\b(TIME|TIMESTAMP) WITH TIME ZONE\b", r"\1TZ", text)
+
+
+def _type(thing: str) -> str:
+    """As DuckDB spells it, if it is a type in capitals."""
+    try:
+        return read_type(thing) if thing[:1].isupper() else thing
+    except Malformed:
+        return thing
 
 
 def _holds(text: str, thing: str) -> bool:

@@ -55,7 +55,8 @@ def read_kinds(folder: Path) -> list[Kind]:
 def _read_kind(file: Path) -> Kind:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-        return Kind(str(content["kind"]), content.get("setup", {}), content["cases"])
+        name = str(content["kind"])
+        return Kind(name, content.get("setup", {}), [{"id": f"{name} #{number}", **case} for number, case in enumerate(content["cases"], 1)])
     except (ValueError, KeyError, TypeError) as error:
         raise BadCases(f"{file}: not a case file ({error!r}); it needs kind, setup and cases") from error
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactor.domain.spans import SourcePartition
-from tests.cases.comparing import Unknown, between, same_rows, unnamed
+from tests.cases.comparing import Unknown, is_right, same_rows, unnamed
 from tests.cases.flows import id_list, name_of, octets
 from tests.harness import Product, Replica
 
@@ -30,7 +30,7 @@ class FlowFacts:
             if look is None:
                 raise Unknown(f"runner does not know {name}")
             got = await look(wanted)
-            if not (between(got, wanted) if name.endswith("_between") else got == wanted):
+            if not is_right(name, got, wanted):
                 found.append(f"{name}: got {got} wanted {wanted}")
         return found
 

@@ -2,15 +2,15 @@
 
 import base64
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from reactor.domain.scripts import ScriptPath
 from reactor.testing import Record
 from tests.cases.comparing import told
 from tests.cases.flows import octets
-from tests.cases.together import each
+from tests.cases.together import each, raised
 from tests.harness import Product
 
 KEY, HEADERS = b"key \xff", (("h", b"\x00\xff"), ("h", b""))
@@ -111,24 +111,55 @@ class Tried(Protocol):
 
 async def run_all(product: Product, tried: Mapping[str, Tried]) -> Mapping[str, str | None]:
     """All cases, by id, through one product."""
-    product.put({one.table.path: one.script for one in tried.values()})
-    refused = {case: f"the script is refused: {one.table.refused}" for case, one in tried.items() if one.table.refused}
-    tried = {case: one for case, one in tried.items() if case not in refused}
+    scripts, wrong = readable(tried, lambda one: {one.table.path: one.script})
+    product.put({path: text for script in scripts.values() for path, text in script.items()})
+    wrong |= {case: f"the script is refused: {tried[case].table.refused}" for case in scripts if tried[case].table.refused}
+    sent, unread = readable({case: tried[case] for case in scripts if case not in wrong}, lambda one: [*one.batches, [one.later]])
+    wrong |= unread
+    tried = {case: tried[case] for case in sent}
     for one in tried.values():
         await product.streams.make(one.table.name)
-    for turn in range(max((len(one.batches) for one in tried.values()), default=0)):
-        for one in tried.values():
-            if turn < len(one.batches):
-                await product.streams.produce(one.table.name, 0, one.batches[turn])
+    restless: TimeoutError | None = None
+    for turn in range(max((len(batches) - 1 for batches in sent.values()), default=0)):
+        for case, batches in sent.items():
+            if turn < len(batches) - 1:
+                await product.streams.produce(tried[case].table.name, 0, batches[turn])
         if not product.living:
             await product.start()
-        await product.settle()
+        restless = await _unsettled(product) or restless
     answers = await each(tried, lambda case: tried[case].differences())
-    for one in tried.values():
-        await product.streams.produce(one.table.name, 0, [one.later])
-    await product.settle()
+    for case, batches in sent.items():
+        await product.streams.produce(tried[case].table.name, 0, batches[-1])
+    restless = await _unsettled(product) or restless
     later = await each(tried, lambda case: _judged_later(tried[case]))
-    return {case: answer or later[case] for case, answer in answers.items()} | refused
+    found = {case: answer or later[case] for case, answer in answers.items()} | wrong
+    if restless and not any(found.values()):
+        raise restless
+    return found
+
+
+T = TypeVar("T")
+
+
+def readable(tried: Mapping[str, Tried], read: Callable[[Tried], T]) -> tuple[dict[str, T], dict[str, str]]:
+    """What cases say, and what is wrong with those that cannot be read."""
+    said: dict[str, T] = {}
+    wrong: dict[str, str] = {}
+    for case, one in tried.items():
+        try:
+            said[case] = read(one)
+        except Exception as error:  # noqa: BLE001  (a case that is no case fails alone)
+            wrong[case] = raised(error)
+    return said, wrong
+
+
+async def _unsettled(product: Product) -> TimeoutError | None:
+    """A product that one case keeps from coming to rest: which one, each will tell."""
+    try:
+        await product.settle()
+    except TimeoutError as error:
+        return error
+    return None
 
 
 async def _judged_later(one: Tried) -> str | None:

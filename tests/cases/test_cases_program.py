@@ -71,6 +71,29 @@ def test_a_runner_may_be_a_coroutine_with_an_environment(lines: Callable[..., li
     assert lines(runner, LATER)[-1] == "cases: passed=2 failed=0 skipped=2"
 
 
+TOGETHER = (
+    "async def run_together(cases, setup):\n    ids = [case['id'] for case in cases]\n"
+    "    assert 'sum-3' not in ids, f'dead of {ids}'\n    return {one: None for one in ids}\n"
+)
+
+
+def test_a_case_that_ends_what_it_shares_fails_alone(lines: Callable[..., list[str]]) -> None:
+    said = lines(TOGETHER)
+    assert said[-2].startswith("sum-3: raised AssertionError(\"dead of ['sum-3']")
+    assert said[-1] == "cases: passed=2 failed=1 skipped=1"
+
+
+def test_cases_without_an_answer_are_run_again(lines: Callable[..., list[str]]) -> None:
+    said = lines(TOGETHER.replace("for one in ids}", "for one in ids[:1]}").replace("'sum-3' not in ids", "ids"))
+    assert said[-1] == "cases: passed=3 failed=0 skipped=1"
+
+
+def test_a_kind_whose_parts_fail_leaves_the_others_alone(lines: Callable[..., list[str]]) -> None:
+    said = lines("def environment():\n    raise ValueError('no ground')\n" + RIGHT, LATER)
+    assert said[-1] == "cases: passed=0 failed=2 skipped=2"
+    assert any("no ground" in line for line in said)
+
+
 @pytest.mark.parametrize(("in_ci", "last"), [("", "cases: passed=0 failed=0 skipped=4"), ("1", "cases: passed=0 failed=2 skipped=2")])
 def test_a_part_that_is_missing_skips_the_kind_but_fails_it_in_ci(
     lines: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, in_ci: str, last: str

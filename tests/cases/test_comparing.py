@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.cases.comparing import Unknown, same_cell, same_rows, unknown_fields, unnamed
+from tests.cases.comparing import Unknown, choices, is_right, nearest, same_cell, same_rows, unknown_fields, unnamed
 from tests.cases.flows import content, id_list
 from tests.cases.runners.materialize import with_times
 from tests.cases.runners.payload import names
@@ -30,6 +30,32 @@ def test_a_message_has_to_name_the_same_things() -> None:
     assert unnamed(wanted, "1 key has several rows in the SELECT: a; latest=<column> keeps one", ["k", "a"]) == []
     assert unnamed(wanted, "11 keys have several rows: ab", ["k", "a"]) == ["1", "SELECT", "a", "latest="]
     assert unnamed("names qty as changed from INTEGER to VARCHAR", "qty: BIGINT became VARCHAR", ["qty"]) == ["INTEGER"]
+
+
+@pytest.mark.parametrize(("wanted", "message"), [
+    ("t is TIMETZ", "the column t is TIME WITH TIME ZONE"), ("t is TIME WITH TIME ZONE", "the column t is TIMETZ"),
+    ("t: INT8 to TIMESTAMPTZ", "t became TIMESTAMP WITH TIME ZONE, it was BIGINT"),
+])  # fmt: skip
+def test_a_type_is_named_by_any_of_its_names(wanted: str, message: str) -> None:
+    assert unnamed(wanted, message, ["t"]) == []
+    assert unnamed(wanted, "the column t", ["t"]) != []
+
+
+def test_of_several_answers_each_is_tried() -> None:
+    assert choices({"a": 1}) == [{"a": 1}]
+    assert choices({"a": 1, "one_of": [{"b": 2}, {"a": 3}]}) == [{"a": 1, "b": 2}, {"a": 3}]
+    assert choices({"a": {"one_of": [1, [2]]}, "b": [{"one_of": ["x", None]}]}) == [
+        {"a": 1, "b": ["x"]}, {"a": 1, "b": [None]}, {"a": [2], "b": ["x"]}, {"a": [2], "b": [None]}]  # fmt: skip
+    assert nearest([["a: got 1"], []]) is None
+    assert nearest([["a: got 1", "b: got 2"], ["c"]]) == "a: got 1; b: got 2 or c"
+    with pytest.raises(Unknown, match="one_of"):
+        nearest([])
+
+
+def test_counts_between() -> None:
+    assert is_right("n_between", 2, [1, 2])
+    assert not is_right("n_between", 3, [1, 2])
+    assert not is_right("n", 2, [1, 2])
 
 
 def test_what_a_runner_does_not_know_is_said() -> None:

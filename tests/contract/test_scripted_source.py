@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -157,6 +158,14 @@ async def test_the_offset_of_a_time(logs: ScriptedLogs) -> None:
     source = source_of(logs)
     bounds = (await source.bounds([part, logs.partition("none")]))[part]
     assert [await source.offset_at(part, at, bounds) for at in (0, 1, 2_001, 5_001)] == [0, 2, 5, 6]
+
+
+async def test_a_timestamp_below_zero_is_none(logs: ScriptedLogs) -> None:
+    part, intake = logs.make("orders"), Recorder()
+    logs.produce(part, [replace(records(0)[0], timestamp_ms=-1), replace(records(1)[0], timestamp_ms=0)])
+    async with reading(source_of(logs), intake):
+        await intake.until_at(part, 2)
+    assert intake.column(part, "timestamp") == [None, datetime(1970, 1, 1, tzinfo=UTC)]
 
 
 async def test_sentinels_hold_and_end_a_reader(logs: ScriptedLogs) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -25,13 +26,13 @@ class OtherTool:
         self._connection.execute(f"ATTACH 'ducklake:postgres:{quoted}' AS lake (METADATA_SCHEMA 'lake_main', DATA_PATH '{data_path}/')")
         self._connection.execute("USE lake; SET TimeZone = 'UTC'")
         self._one_at_a_time = asyncio.Lock()
+        self._views: set[str] = set()
 
     async def execute(self, *statements: str) -> None:
-        """Run statements; more than one in one transaction."""
+        """Run statements; more than one in one transaction. What fails leaves nothing behind."""
         both = ["BEGIN", *statements, "COMMIT"] if len(statements) > 1 else statements
         async with self._one_at_a_time:
-            for statement in both:
-                await asyncio.to_thread(self._connection.execute, statement)
+            await asyncio.to_thread(self._execute, both)
 
     async def rows(self, sql: str) -> list[Cells]:
         """Rows in the order of the query, cells as `CAST(cell AS VARCHAR)`."""
@@ -53,15 +54,39 @@ class OtherTool:
         return int(str((await self.rows("SELECT max(snapshot_id) FROM lake.snapshots()"))[0][0]))
 
     async def replace(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
-        """The table anew, with these columns (`name TYPE`) and cells."""
+        """The table anew, with these columns (`name TYPE`) and cells; a view, where the lake has no such type."""
+        if table in self._views:
+            await self.execute(f"DROP VIEW {table}")
+            self._views.remove(table)
         cells = ", ".join(f"({', '.join('NULL' if c is None else _literal(c) for c in row)})" for row in rows)
         insert = [f"INSERT INTO {table} VALUES {cells}"] if rows else []
-        await self.execute(f"CREATE OR REPLACE TABLE {table} ({', '.join(columns)})", *insert)
+        try:
+            await self.execute(f"CREATE OR REPLACE TABLE {table} ({', '.join(columns)})", *insert)
+        except duckdb.InvalidInputException as error:
+            if "unsupported type" not in str(error):
+                raise
+            await self._replace_by_view(table, columns, cells)
+
+    async def _replace_by_view(self, table: str, columns: Sequence[str], cells: str) -> None:
+        names = [column.split()[0] for column in columns]
+        cast = ", ".join(f"CAST({name} AS {column.split(None, 1)[1]}) AS {name}" for name, column in zip(names, columns, strict=True))
+        given = f"(VALUES {cells})" if cells else f"(SELECT {', '.join(['NULL'] * len(names))} WHERE false)"
+        await self.execute(f"DROP TABLE IF EXISTS {table}", f"CREATE VIEW {table} AS SELECT {cast} FROM {given} AS given({', '.join(names)})")
+        self._views.add(table)
 
     def close(self) -> None:
         """Detach and close."""
         self._connection.execute("USE memory; DETACH lake")
         self._connection.close()
+
+    def _execute(self, statements: Sequence[str]) -> None:
+        try:
+            for statement in statements:
+                self._connection.execute(statement)
+        except duckdb.Error:
+            with suppress(duckdb.Error):  # a transaction that nobody ends fails whoever comes next, and the process when it ends
+                self._connection.execute("ROLLBACK")
+            raise
 
     def _texts(self, sql: str) -> list[Cells]:
         self._connection.execute(f"SELECT CAST(COLUMNS(*) AS VARCHAR) FROM ({sql})")

@@ -9,7 +9,7 @@ from typing import Any
 from reactor.domain.lineage import CURRENT_SUFFIX
 from reactor.errors import RunFailed
 from tests.cases import Case
-from tests.cases.comparing import Unknown, any_right, between, told, unknown_fields
+from tests.cases.comparing import Unknown, any_right, choices, is_right, nearest, unknown_fields
 from tests.cases.runners import graphs
 from tests.cases.together import each
 from tests.harness import Ground, Held, Product, Replica, ground, opened_product
@@ -39,11 +39,16 @@ async def run_together(cases: Sequence[Case], setup: Case, on: Ground) -> Mappin
 async def judged(case: Mapping[str, Any], on: Ground) -> str | None:
     """What `check` says wrong, then what happens wrong."""
     unknown_fields(case, FIELDS)
-    differences = graphs.check_differences(case) if "check" in case["do"] else []
-    if set(case["expect"]) <= CHECKED or differences:
-        return told(iter(differences))
+    wanted = choices(case["expect"])
+    if "check" in case["do"]:
+        checked = graphs.check(case)
+        if difference := nearest([graphs.check_differences(checked, one) for one in wanted]):
+            return difference
+        wanted = [one for one in wanted if not graphs.check_differences(checked, one)]
+    if any(set(one) <= CHECKED for one in wanted):
+        return None
     async with opened_product(on, watch_external=True) as product:
-        return await Cascade(product, case).judged()
+        return await Cascade(product, {**case, "expect": {"one_of": wanted}}).judged()
 
 
 @dataclass(slots=True)
@@ -153,8 +158,7 @@ class Cascade:
         for pattern, look in FACTS:
             if found := re.fullmatch(pattern, name.removesuffix("_between")):
                 got = await look(self, found, wanted, runs)
-                right = between(got, wanted) if name.endswith("_between") else got == wanted
-                return [] if right else [f"{name}: got {got} wanted {wanted}"]
+                return [] if is_right(name, got, wanted) else [f"{name}: got {got} wanted {wanted}"]
         raise Unknown(f"runner does not know {name}")
 
 

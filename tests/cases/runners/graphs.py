@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from reactor.domain.assets import ProjectNames
 from reactor.domain.project import Checked, check_project
@@ -51,10 +52,8 @@ def check(case: Case) -> Checked:
     return check_project({path: text.encode() for path, text in files(graph).items()}, NAMES)
 
 
-def check_differences(case: Case) -> list[str]:
+def check_differences(checked: Checked, wanted: Mapping[str, Any]) -> list[str]:
     """What `check` says otherwise than a case whose `do` begins with it."""
-    checked, wanted = check(case), case["expect"]
-    assert isinstance(wanted, dict)
     differences = [f"exit: got {checked.exit_code} wanted {wanted['exit']}"] if checked.exit_code != wanted.get("exit", 0) else []
     refused = sorted(path.removesuffix(".sql") for path in checked.refused)
     if refused != sorted(wanted.get("names", [])):

@@ -10,6 +10,7 @@ from reactor.domain.diagnostics import Diagnostic
 from reactor.domain.project import Checked, check_project
 from reactor.domain.scripts import DataTest, Edge, Header, Script, ScriptPath
 from tests.cases import Case
+from tests.cases.comparing import choices, is_right, nearest
 
 Facts = Mapping[str, Any]
 """A part of a case: JSON."""
@@ -25,9 +26,7 @@ def run(case: Case, setup: Case) -> str | None:
     """What differs from the case."""
     del setup
     checked, path = check(case)
-    expect = case["expect"]
-    assert isinstance(expect, dict)
-    return "; ".join(differences(checked, path, expect)) or None
+    return nearest([list(differences(checked, path, expect)) for expect in choices(case["expect"])])
 
 
 def check(case: Facts) -> tuple[Checked, ScriptPath]:
@@ -78,8 +77,8 @@ def in_force(script: Script | None, wanted: Facts) -> Iterator[str]:
             yield "the script is not loaded"
         return
     for name, value in wanted.items():
-        got = held(script.header, name, value)
-        if got != value:
+        got = held(script.header, name.removesuffix("_between"), value)
+        if not is_right(name, got, value):
             yield f"{name}: got {got!r} wanted {value!r}"
 
 

@@ -13,7 +13,7 @@ from reactor.errors import RunFailed
 from reactor.ports import NewPosition
 from reactor.wiring import opened_state
 from tests.cases import Case
-from tests.cases.comparing import Unknown, any_right, unknown_fields
+from tests.cases.comparing import Unknown, any_right, choices, unknown_fields
 from tests.cases.flow_facts import FlowFacts
 from tests.cases.flows import Content, content, days_of, name_of, place
 from tests.cases.together import each
@@ -82,7 +82,7 @@ class Flow:
         if "script_select" in self.case:
             first_of = r"list_filter(_headers, h -> h.name = '\1')[1].value"
             lines[-1] = re.sub(r"<hex of the first header named (\w+)>", rf"hex({first_of})", self.case["script_select"])
-        probe = {PROBE: PROBE_TEXT} if "headers_kept" in self.case["expect"] else {}
+        probe = {PROBE: PROBE_TEXT} if any("headers_kept" in one for one in choices(self.case["expect"])) else {}
         return {PATH: "\n".join(lines), **probe}
 
     def contents(self) -> Mapping[SourcePartition, Content]:

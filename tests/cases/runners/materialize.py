@@ -6,10 +6,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from tests.cases import Case
-from tests.cases.by_hand import Managed, cells, names_of, option, own_name, repeated, texts, words_of
-from tests.cases.comparing import same_rows, told, unknown_fields
-from tests.cases.together import each
-from tests.harness import Ground, ground, opened_product
+from tests.cases.by_hand import Managed, Result, cells, in_one_product, names_of, option, repeated, texts, words_of
+from tests.cases.comparing import choices, nearest, same_rows, unknown_fields
+from tests.harness import Ground, ground
 
 FIELDS = {"id", "title", "materialize", "columns", "partitioned", "runs", "expect", "why", "decision", "decision_why", "select", "table"}
 RUN_FIELDS = {"src", "columns", "partition", "rows", "changed", "error"}
@@ -23,12 +22,7 @@ def environment() -> AbstractContextManager[Ground]:
 
 async def run_together(cases: Sequence[Case], setup: Case, on: Ground) -> Mapping[str, str | None]:
     """All in one product."""
-    async with opened_product(on) as product:
-        managed = {str(case["id"]): Managed(product, own_name(case)) for case in cases}
-        product.put({managed[str(case["id"])].path: script(managed[str(case["id"])], case, setup) for case in cases})
-        await product.start()
-        by_id = {str(case["id"]): dict(case) for case in cases}
-        return await each(by_id, lambda name: _judged(managed[name], by_id[name]))
+    return await in_one_product(cases, on, lambda managed, case: script(managed, case, setup), _judged)
 
 
 def script(managed: Managed, case: Case, setup: Case) -> str:
@@ -43,32 +37,41 @@ def script(managed: Managed, case: Case, setup: Case) -> str:
 async def _judged(managed: Managed, case: Mapping[str, Any]) -> str | None:
     unknown_fields(case, FIELDS)
     for number, run in enumerate(case["runs"], 1):
-        unknown_fields(run, RUN_FIELDS)
-        if difference := told(iter(await _differences(managed, case, run))):
+        if difference := await _difference(managed, case, run):
             return f"run {number}: {difference}"
     return None
 
 
-async def _differences(managed: Managed, case: Mapping[str, Any], run: Mapping[str, Any]) -> list[str]:
-    columns, src = texts(run.get("columns", case["columns"])), cells(run["src"])
+async def _difference(managed: Managed, case: Mapping[str, Any], run: Mapping[str, Any]) -> str | None:
+    wanted = choices(run)
+    for one in wanted:
+        unknown_fields(one, RUN_FIELDS)
     table = str(case.get("table", "main.t"))
-    selected = str(case["select"]).split(", ") if "select" in case else names_of(columns)
-    await managed.make_source(columns, src)
-    before = None if "error" not in run else await managed.rows(["*"], table)
+    await managed.make_source(texts(run.get("columns", case["columns"])), cells(run["src"]))
+    before = await managed.rows(["*"], table) if any("error" in one for one in wanted) else None
     result = await managed.run(str(run.get("partition", "")))
+    return nearest([await _differences(managed, case, one, result, before) for one in wanted])
+
+
+async def _differences(
+    managed: Managed, case: Mapping[str, Any], run: Mapping[str, Any], result: Result, before: Sequence[Sequence[str | None]] | None
+) -> list[str]:
+    columns, src, table = texts(run.get("columns", case["columns"])), cells(run["src"]), str(case.get("table", "main.t"))
     if "error" in run:
-        words = words_of(columns, src)
         wanted = str(run["error"])
         if re.search(r"\bshows (it|them)\b", wanted):
             wanted += f" ({', '.join(repeated(columns, src, option(case['materialize'], 'key').split(',')))})"
         after = await managed.rows(["*"], table)
         kept = [] if after == before and not result.changed else [f"the table is not as before: {after}, it was {before}"]
-        return [*result.error_differences(wanted, words), *kept]
+        return [*result.error_differences(wanted, words_of(columns, src)), *kept]
     if result.error:
         return [f"the run failed: {result.error}"]
-    got, wanted_rows = await managed.rows(selected, table), cells(run["rows"])
-    found = [] if same_rows(with_times(got or [], wanted_rows), wanted_rows) else [f"rows: got {got} wanted {wanted_rows}"]
-    if run["changed"] != "either" and result.changed is not run["changed"]:
+    found = []
+    if "rows" in run:
+        selected = str(case["select"]).split(", ") if "select" in case else names_of(columns)
+        got, wanted_rows = await managed.rows(selected, table), cells(run["rows"])
+        found += [] if same_rows(with_times(got or [], wanted_rows), wanted_rows) else [f"rows: got {got} wanted {wanted_rows}"]
+    if run.get("changed", "either") != "either" and result.changed is not run["changed"]:
         found.append(f"changed: got {result.changed} wanted {run['changed']}")
     return found
 

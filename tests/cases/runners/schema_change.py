@@ -5,10 +5,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from tests.cases import Case
-from tests.cases.by_hand import Managed, Result, cells, own_name, texts, words_of
-from tests.cases.comparing import Unknown, same_rows, told, unknown_fields
-from tests.cases.together import each
-from tests.harness import Ground, ground, opened_product
+from tests.cases.by_hand import Managed, Result, cells, in_one_product, texts, words_of
+from tests.cases.comparing import Unknown, any_right, is_right, same_rows, unknown_fields
+from tests.harness import Ground, ground
 
 PARTITION = "2026-03-01"
 FIELDS = {"columns", "rows", "reported", "error", "schema_version", "types", "table_has", "rows_by_name"}
@@ -21,12 +20,8 @@ def environment() -> AbstractContextManager[Ground]:
 
 async def run_together(cases: Sequence[Case], setup: Case, on: Ground) -> Mapping[str, str | None]:
     """All in one product."""
-    async with opened_product(on) as product:
-        managed = {str(case["id"]): Managed(product, own_name(case)) for case in cases}
-        product.put({managed[str(case["id"])].path: script(managed[str(case["id"])], case, setup) for case in cases})
-        await product.start()
-        by_id = {str(case["id"]): dict(case) for case in cases}
-        return await each(by_id, lambda name: _judged(managed[name], by_id[name], dict(setup)))
+    facts = dict(setup)
+    return await in_one_product(cases, on, lambda managed, case: script(managed, case, setup), lambda managed, case: _judged(managed, case, facts))
 
 
 def script(managed: Managed, case: Case, setup: Case) -> str:
@@ -39,31 +34,39 @@ def script(managed: Managed, case: Case, setup: Case) -> str:
 
 
 async def _judged(managed: Managed, case: Mapping[str, Any], setup: Mapping[str, Any]) -> str | None:
-    expect: Mapping[str, Any] = case["expect"]
-    unknown_fields(expect, FIELDS)
     partition = PARTITION if case["strategy"] == "slice" else ""
-    first, second = case.get("run1", setup["run1"]), case["run2"]
+    first, second = case.get("run1") or setup["run1"], case["run2"]
     await managed.make_source(texts(first["columns"]), cells(first["rows"]))
     made = await managed.run(partition)
     if made.run is None or made.error:
         return f"the first run failed: {made.error}"
-    before = (await managed.columns(), await managed.rows(["*"]))
+    before = await _table(managed)
     await managed.make_source(texts(second["columns"]), cells(second["rows"]))
     result = await managed.run(partition)
-    if "error" in expect:
-        words = words_of([*texts(first["columns"]), *texts(second["columns"])], cells(second["rows"]))
-        after = (await managed.columns(), await managed.rows(["*"]))
-        kept = [] if after == before else [f"the table is not as before: {after}, it was {before}"]
-        return told(iter([*result.error_differences(str(expect["error"]), words), *kept]))
-    if result.error:
-        return f"the second run failed: {result.error}"
-    return told(iter([*await _of_table(managed, expect), *_reported(managed, expect, result)]))
+    words = words_of([*texts(first["columns"]), *texts(second["columns"])], cells(second["rows"]))
+
+    async def differences(expect: Mapping[str, Any]) -> list[str]:
+        unknown_fields((name.removesuffix("_between") for name in expect), FIELDS)
+        if "error" in expect:
+            after = await _table(managed)
+            kept = [] if after == before else [f"the table is not as before: {after}, it was {before}"]
+            return [*result.error_differences(str(expect["error"]), words), *kept]
+        if result.error:
+            return [f"the second run failed: {result.error}"]
+        return [*await _of_table(managed, expect), *_reported(managed, expect, result)]
+
+    return await any_right(case["expect"], differences)
+
+
+async def _table(managed: Managed) -> object:
+    """Its columns and rows."""
+    return await managed.columns(), await managed.rows(["*"])
 
 
 async def _of_table(managed: Managed, expect: Mapping[str, Any]) -> list[str]:
     columns, found = await managed.columns(), []
     for name in expect:
-        match name:
+        match name.removesuffix("_between"):
             case "columns":
                 got: object = list(columns)
             case "rows":
@@ -85,7 +88,7 @@ async def _of_table(managed: Managed, expect: Mapping[str, Any]) -> list[str]:
                 continue
             case _:
                 raise Unknown(f"runner does not know {name}")
-        if got != expect[name]:
+        if not is_right(name, got, expect[name]):
             found.append(f"{name}: got {got} wanted {expect[name]}")
     return found
 
