@@ -76,8 +76,8 @@ def fit(cursor: duckdb.DuckDBPyConnection, to: Target, existing: Existing | None
     rejected = 0
     if restaged := bool(drift.added or casts or waiting):
         hidden = [*selected.hidden, *([SLICE] if existing.sliced else []), *([DELETED] if merge else [])]
-        if any(cast.may_fail for cast in casts):
-            rejected = _set_aside(cursor, casts, carried=selected.carried)
+        if doubtful := [cast for cast in casts if cast.may_fail]:
+            rejected = _set_aside(cursor, doubtful, carried=selected.carried)
         latest = newest(waiting, selected) if waiting else ""
         for statement in checking.fitted(hidden, [name for name, _ in shared], casts, latest, shown=evaluated.shown):
             cursor.execute(statement)

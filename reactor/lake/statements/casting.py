@@ -213,8 +213,8 @@ def _without_exponent(x: str) -> str:
     """The point moved among enough zeros on either side."""
     power = f"TRY_CAST(regexp_extract({x}, '[eE][+]?(-?[0-9]+)$', 1) AS INTEGER)"
     whole, fraction = f"regexp_extract({x}, '^-?([0-9]+)', 1)", f"regexp_extract({x}, '[.]([0-9]+)', 1)"
-    zeros = f"repeat('0', {_EXPONENT_MAX})"
-    digits, point = f"({zeros} || {whole} || {fraction} || {zeros})", f"({_EXPONENT_MAX} + length({whole}) + {power})"
+    zeros = f"repeat('0', least(abs({power}), {_EXPONENT_MAX}))"
+    digits, point = f"({zeros} || {whole} || {fraction} || {zeros})", f"(abs({power}) + length({whole}) + {power})"
     sign = f"CASE WHEN starts_with({x}, '-') THEN '-' ELSE '' END"
     return f"CASE WHEN abs({power}) <= {_EXPONENT_MAX} THEN {sign} || left({digits}, {point}) || '.' || substr({digits}, {point} + 1) END"
 

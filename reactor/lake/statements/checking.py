@@ -83,7 +83,8 @@ def fitted(hidden: Sequence[str], shared: Sequence[str], casts: Sequence[Cast], 
     to = {cast.column: cast.value for cast in casts}
     columns = [identifier(name) for name in hidden]
     columns += [f"{to[name]} AS {identifier(name)}" if name in to else identifier(name) for name in shared]
-    where = f" WHERE NOT ({_any(casts)})" if any(cast.may_fail for cast in casts) else ""
+    doubtful = [cast for cast in casts if cast.may_fail]
+    where = f" WHERE NOT ({_any(doubtful)})" if doubtful else ""
     rows = f"SELECT {', '.join(columns)} FROM {_STAGED}{where}"
     if latest:
         rows = f"SELECT * FROM ({rows}) {latest}"
