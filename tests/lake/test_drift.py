@@ -38,6 +38,7 @@ def appended(bench: Bench, kind: str, value: str) -> list[tuple[object, ...]]:
     ("TIMESTAMPTZ '2026-03-01 10:00:00+02'", "TIMESTAMP", "2026-03-01 08:00:00"), ("TIMESTAMP '2026-03-01 10:00:00'", INSTANT, "2026-03-01 10:00:00+00"),
     ("DATE '2026-03-01'", "TIMESTAMP", "2026-03-01 00:00:00"), ("TIMESTAMP '2026-03-01'", "DATE", "2026-03-01"), ("'10:00'", "TIME", "10:00:00"),
     ("TIMESTAMP_NS '2026-03-01 10:00:00.123456789'", "TIMESTAMP", "2026-03-01 10:00:00.123456"),
+    ("TIMESTAMP_NS '1969-12-31 23:59:59.999999999'", "TIMESTAMP", "1969-12-31 23:59:59.999999"), ("TIMESTAMP_NS '1969-12-31'", INSTANT, "1969-12-31 00:00:00+00"),
     ("'6BA7B810-9DAD-11D1-80B4-00C04FD430C8'", "UUID", "6ba7b810-9dad-11d1-80b4-00c04fd430c8"), ("'[1,2]'", "INTEGER[]", "[1, 2]"),
     ("[[1.0::DOUBLE], NULL, [NULL]]", "INTEGER[][]", "[[1], NULL, [NULL]]"), ("['2026-03-01T10:00:00+02']", "TIMESTAMP[]", "['2026-03-01 08:00:00']"),
     ("{'b': '1', 'a x': [1.0]}", 'STRUCT("A x" INTEGER[], b INTEGER, c VARCHAR)', "{'A x': [1], 'b': 1, 'c': NULL}"),

@@ -146,7 +146,7 @@ def _always_fits(source: str, target: str) -> bool:
 
 def _value(x: str, source: str, target: str) -> str:
     """A value that is not nested on both sides; NULL where it does not fit."""
-    if _always_fits(source, target) and not (target in _REALS and source.startswith("DECIMAL")):
+    if target == "JSON" or (_always_fits(source, target) and not (target in _REALS and source.startswith("DECIMAL"))):
         return _tried(x, target)
     if source in {"VARCHAR", "JSON"}:
         return _of_text(x, target, source)
@@ -154,8 +154,8 @@ def _value(x: str, source: str, target: str) -> str:
         return _of_number(x, source, target)
     if "BOOLEAN" in {source, target} and (_is_number(source) or _is_number(target)):
         return f"CAST(NULL AS {target})"
-    if target == "JSON" or (source == "TIMESTAMP_NS" and target in _MICROS):
-        return _tried(x, target)
+    if source == "TIMESTAMP_NS" and target in _MICROS:  # DuckDB cuts towards 1970, and so into another day
+        return f"{_tried(x, target)} - to_microseconds(CAST(TRY_CAST({_tried(x, target)} AS TIMESTAMP_NS) > {x} AS BIGINT))"
     return _if_back(x, _tried(x, target), source)
 
 
@@ -189,8 +189,6 @@ def _of_text(x: str, target: str, source: str) -> str:
     if target == "TIME":
         return f"CASE WHEN regexp_full_match({x}, {literal(_CLOCK)}) THEN TRY_CAST(replace({x}, ',', '.') AS TIME) END"
     value = _tried(x, target)
-    if target == "JSON":
-        return value
     if _nested(target):  # blanks between values say nothing, and those within come from the same text
         spelt = [f"regexp_replace(CAST({one} AS VARCHAR), '\\s', '', 'g')" for one in (f"CAST({value} AS {source})", x)]
         return f"CASE WHEN {spelt[0]} = {spelt[1]} THEN {value} END"
