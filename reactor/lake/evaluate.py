@@ -20,7 +20,7 @@ from reactor.lake.statements.carry import only_names
 from reactor.lake.statements.quoting import identifier
 from reactor.lake.statements.script_text import ScriptText, attaches
 from reactor.lake.statements.staging import DELETED_OUTPUT, STAGE, Latest, Selected, batch_view, mark_deletes, selections, stage
-from reactor.lake.tables import Columns, Existing, look
+from reactor.lake.tables import Columns, Existing, columns_of, look
 
 RESERVED_PREFIX = "_wm_"
 Enter = Callable[[duckdb.DuckDBPyConnection], None]
@@ -92,7 +92,8 @@ class Evaluated:
     """What came of it: the stage has the `columns`, and the hidden ones that `selected` says.
 
     `selected` and `setup` are those of the first slice. `shown`: the stage is a view of the records, which have to stay as long as it is that.
-    `existing`: what stood at the target's name, its columns as the evaluation began and the rest as it ended.
+    `existing`: what stood at the target's name, its columns as the evaluation began and the rest as it ended. `waiting`: `latest=` of which the
+    newest rows are not picked yet, because the table has other types, and another order.
     """
 
     selected: Selected
@@ -100,6 +101,7 @@ class Evaluated:
     setup: tuple[str, ...]
     shown: bool
     existing: Existing | None
+    waiting: Latest | None = None
 
 
 def evaluate(
@@ -166,7 +168,7 @@ def _in_transaction(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Sel
     cursor.execute("BEGIN")
     try:
         enter(cursor)  # to come and go asks the catalog as well, and so does a look: within the transaction that has it open
-        evaluated = _staged(cursor, work, selected)
+        evaluated = _staged(cursor, work, selected, table)
         leave(cursor)
         evaluated = replace(evaluated, existing=look(cursor, table))
         cursor.execute("COMMIT")
@@ -177,11 +179,12 @@ def _in_transaction(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Sel
     return evaluated
 
 
-def _staged(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected) -> Evaluated:
+def _staged(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected, table: LakeTable) -> Evaluated:
     at_once = len(work.slices) == 1 or (selected.sliced and work.text.same_for(work.slices))
     if not at_once:
         selected = Selected(work.text.select(work.slices[0]))
     columns: Columns = ()
+    latest = work.latest
     shown = at_once and selected.carried and work.shown
     for number, asset_partition in enumerate(work.slices[:1] if at_once else work.slices):
         if number:
@@ -196,10 +199,18 @@ def _staged(cursor: duckdb.DuckDBPyConnection, work: Work, selected: Selected) -
         one = Selected(work.text.select(asset_partition)) if number else selected
         if not number:
             columns = _checked(cursor, work, one)
-        cursor.execute(stage(one, asset_partition if work.partitioned else None, work.latest, first=not number, shown=shown))
+            latest = None if latest and _waits(cursor, latest, columns, table) else latest
+        cursor.execute(stage(one, asset_partition if work.partitioned else None, latest, first=not number, shown=shown))
     _refuse_unfit(cursor, columns, f"temp.{identifier(STAGE)}")
     _mark_deletes(cursor, work, columns)
-    return Evaluated(selected, columns, work.text.setup(work.slices[0]), shown, existing=None)
+    return Evaluated(selected, columns, work.text.setup(work.slices[0]), shown, existing=None, waiting=None if latest else work.latest)
+
+
+def _waits(cursor: duckdb.DuckDBPyConnection, latest: Latest, columns: Columns, table: LakeTable) -> bool:
+    """Whether the table has other types for what tells its rows apart, so that other rows are of one key or the newest: '9' is no less than '11' there."""
+    stored, _ = columns_of(cursor, table) or ((), False)
+    types, deciding = {name.lower(): kind for name, kind in stored}, {name.lower() for name in (*latest.key, latest.column)}
+    return any(types.get(name.lower(), kind) != kind for name, kind in columns if name.lower() in deciding)
 
 
 def _forget_setup(cursor: duckdb.DuckDBPyConnection) -> None:

@@ -19,7 +19,7 @@ from reactor.lake.quarantine import set_aside
 from reactor.lake.statements import checking
 from reactor.lake.statements.checking import Cast
 from reactor.lake.statements.plan import Shape, Target
-from reactor.lake.statements.staging import DELETED, DELETED_OUTPUT, SLICE
+from reactor.lake.statements.staging import DELETED, DELETED_OUTPUT, SLICE, newest
 from reactor.lake.tables import Columns, Existing
 from reactor.ports import Drift, SchemaVersion
 
@@ -68,18 +68,20 @@ def fit(cursor: duckdb.DuckDBPyConnection, to: Target, existing: Existing | None
     merge = to.materialize.strategy == "merge"
     staged = tuple(column for column in evaluated.columns if not merge or column[0].lower() != DELETED_OUTPUT)
     shape = shape_of(to, existing, staged)
+    selected, waiting = evaluated.selected, evaluated.waiting
     if existing is None or shape != "same":
         return Fitted(shape, staged, schema_version(staged), Drift())
     drift, casts, shared = _compare(staged, existing.columns)
     _refuse_lost(to, shared)
     rejected = 0
-    if drift.added or casts:
-        hidden = [*evaluated.selected.hidden, *([SLICE] if existing.sliced else []), *([DELETED] if merge else [])]
-        if casts:
-            rejected = _set_aside(cursor, casts, carried=evaluated.selected.carried)
-        for statement in checking.fitted(hidden, [name for name, _ in shared], casts, shown=evaluated.shown):
+    if restaged := bool(drift.added or casts or waiting):
+        hidden = [*selected.hidden, *([SLICE] if existing.sliced else []), *([DELETED] if merge else [])]
+        if doubtful := [cast for cast in casts if cast.may_fail]:
+            rejected = _set_aside(cursor, doubtful, carried=selected.carried)
+        latest = newest(waiting, selected) if waiting else ""
+        for statement in checking.fitted(hidden, [name for name, _ in shared], casts, latest, shown=evaluated.shown):
             cursor.execute(statement)
-    return Fitted(shape, shared, schema_version(existing.columns), drift, restaged=bool(drift.added or casts), rejected=rejected)
+    return Fitted(shape, shared, schema_version(existing.columns), drift, restaged=restaged, rejected=rejected)
 
 
 def _compare(staged: Columns, stored: Columns) -> tuple[Drift, list[Cast], Columns]:

@@ -141,9 +141,11 @@ def _behind(ends: Mapping[Feed, int], halted: set[SourcePartition], engine: Engi
     still = engine._tickets if not engine.running and all(_idle(lane) for lane in engine.lanes.values()) else None
     behind = {}
     for feed, end in ends.items():
-        if not engine.feeds.listeners(feed) or feed.source_partition in halted:
+        listeners = list(engine.feeds.listeners(feed))
+        if not listeners or feed.source_partition in halted:
             continue
         ledgers = [ledger for _, ledger in engine.feeds.ledgers(feed)]
-        if engine.feeds.heads.get(feed, -1) < end or any(ledger.floor < end for ledger in ledgers):
+        loading = len(ledgers) < len(listeners)  # another routing has taken over
+        if loading or engine.feeds.heads.get(feed, -1) < end or any(ledger.floor < end for ledger in ledgers):
             behind[feed] = end
     return still, behind

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reactor.domain.assets import LakeTable
+from reactor.lake.statements.casting import INTEGERS, Conversion, conversion
 from reactor.lake.statements.quoting import identifier, literal
 from reactor.lake.statements.staging import ROW, SLICE, STAGE
 
 _STAGED = f"temp.{identifier(STAGE)}"
-_INTEGERS = frozenset(["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +26,28 @@ class Cast:
     target: str
 
     @property
-    def _fractions(self) -> bool:
-        """DuckDB rounds on the way to an integer; what was a fraction does not fit."""
-        return self.target in _INTEGERS and (self.source in {"FLOAT", "DOUBLE"} or self.source.startswith("DECIMAL"))
+    def _conversion(self) -> Conversion:
+        return conversion(self.source, self.target)
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether there are values that do not fit."""
+        return self._conversion.failing is not None
 
     @property
     def failing(self) -> str:
         """True for a row whose value does not fit."""
-        name = identifier(self.column)
-        tried = f"TRY_CAST({name} AS {self.target})"
-        lossy = f" OR {tried} <> {name}" if self._fractions else ""
-        return f"({name} IS NOT NULL AND ({tried} IS NULL{lossy}))"
+        failing = self._conversion.failing
+        return failing(identifier(self.column)) if failing else "false"
+
+    @property
+    def value(self) -> str:
+        """The value of a row whose value does."""
+        return self._conversion.value(identifier(self.column))
 
     def reason(self) -> str:
         """The quarantine's word for such a value."""
-        return literal("out_of_range" if self.target in _INTEGERS and self.source in _INTEGERS else "wrong_type")
+        return literal("out_of_range" if self.target in INTEGERS and self.source in INTEGERS else "wrong_type")
 
     def message(self) -> str:
         """What it says of one row: `qty: 3000000000 does not fit INTEGER`."""
@@ -68,13 +75,19 @@ def _first(casts: Sequence[Cast], said: Callable[[Cast], str]) -> str:
     return "CASE " + " ".join(f"WHEN {cast.failing} THEN {said(cast)}" for cast in casts) + " END"
 
 
-def fitted(hidden: Sequence[str], shared: Sequence[str], casts: Sequence[Cast], *, shown: bool) -> list[str]:
-    """Restage with the table's columns and types only; rows of which a value does not fit are left out. `shown`: the stage is a view so far."""
-    to = {cast.column: cast.target for cast in casts}
+def fitted(hidden: Sequence[str], shared: Sequence[str], casts: Sequence[Cast], latest: str = "", *, shown: bool) -> list[str]:
+    """Restage with the table's columns and types only; rows of which a value does not fit are left out. `shown`: the stage is a view so far.
+
+    `latest`: what picks the newest rows, where that has waited for the types.
+    """
+    to = {cast.column: cast.value for cast in casts}
     columns = [identifier(name) for name in hidden]
-    columns += [f"CAST({identifier(name)} AS {to[name]}) AS {identifier(name)}" if name in to else identifier(name) for name in shared]
-    where = f" WHERE NOT ({_any(casts)})" if casts else ""
+    columns += [f"{to[name]} AS {identifier(name)}" if name in to else identifier(name) for name in shared]
+    doubtful = [cast for cast in casts if cast.may_fail]
+    where = f" WHERE NOT ({_any(doubtful)})" if doubtful else ""
     rows = f"SELECT {', '.join(columns)} FROM {_STAGED}{where}"
+    if latest:
+        rows = f"SELECT * FROM ({rows}) {latest}"
     if not shown:
         return [f"CREATE OR REPLACE TEMP TABLE {identifier(STAGE)} AS {rows}"]
     copy = identifier("_wm_fitted")

@@ -3,7 +3,7 @@
 Two callers need the same answer: `reactor compile`, which executes nothing, and a run, which executes exactly this. So it follows from the
 script, the asset partition and the shape of the target alone. Not part of it are what makes `batch` and `wm_partition`, the checks and repairs
 of staged rows, the mark, and the quarantine: they are the same for every script. Nor is it told where an append that only names columns is
-staged by a view: its text is the same.
+staged by a view, or where `latest=` waits for the types of the table: the text is the same.
 """
 
 from __future__ import annotations

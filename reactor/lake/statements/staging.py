@@ -60,10 +60,10 @@ def stage(selected: Selected, asset_partition: str | None, latest: Latest | None
         columns += f", {literal(asset_partition)} AS {identifier(SLICE)}"
     into = f"CREATE OR REPLACE TEMP {'VIEW' if shown else 'TABLE'} {identifier(STAGE)} AS" if first else f"INSERT INTO temp.{identifier(STAGE)} BY NAME"
     body = f"SELECT {columns} FROM (\n{selected.sql}\n)"
-    return f"{into}\n{body}" + (f"\n{_newest(latest, selected)}" if latest else "")
+    return f"{into}\n{body}" + (f"\n{newest(latest, selected)}" if latest else "")
 
 
-def _newest(latest: Latest, selected: Selected) -> str:
+def newest(latest: Latest, selected: Selected) -> str:
     """Ties stay in, unless the rows know their records: then the later one wins."""
     keys = [identifier(name) for name in latest.key]
     order = f"{identifier(latest.column)} DESC NULLS LAST" + (f", {identifier(ROW)} DESC" if selected.carried else "")
