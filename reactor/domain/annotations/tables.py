@@ -31,7 +31,8 @@ class MaterializeKeyword(Keyword[Materialize]):
     Nothing more: the table, or the slice of it that fired, is replaced. `append`: rows are added. `key=a,b`: rows of a key are merged; `latest=c` keeps
     the newest of several; a boolean output column `_deleted` deletes. `history` (or `scd2` before the table): a history with validity; `track=`
     names the columns whose change counts, `deletes=close` ends what is no more. `manual`: the script writes the table itself.
-    `on_schema_change=` says what a SELECT with other columns does: warn (and widen), ignore, fail, sync.
+    `on_schema_change=` says what a SELECT with other columns does: warn (the table keeps its own, and the run says what differs), ignore, fail, sync
+    (the table follows). An unpartitioned table that is replaced always follows.
 
         -- materialize ducklake://main/orders append
         -- materialize ducklake://main/customers key=customer_id latest=updated_at
