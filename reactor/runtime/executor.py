@@ -167,8 +167,10 @@ class Executor:
             await work.prepare(tokens)
         except (RunFailed, RunBlocked, Outage, Conflict) as error:
             failure = error
-        finally:
-            prepared.set()
+        except BaseException:
+            showing.cancel()
+            raise
+        prepared.set()
         shown = await showing
         if isinstance(failure, RunFailed | RunBlocked):
             return await self._failed(start, run, failure, recorded=shown), shown
